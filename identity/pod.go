@@ -1,0 +1,92 @@
+package identity
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// Phase is status.phase of a Pod. The zero value is PhaseUnknown: a Pod about
+// which nothing is said is not running.
+type Phase uint8
+
+// The phases of the Kubernetes API (core/v1 PodPhase).
+const (
+	PhaseUnknown Phase = iota
+	PhasePending
+	PhaseRunning
+	PhaseSucceeded
+	PhaseFailed
+)
+
+var phaseNames = [...]string{"Unknown", "Pending", "Running", "Succeeded", "Failed"}
+
+func (p Phase) String() string {
+	if int(p) >= len(phaseNames) {
+		return fmt.Sprintf("Phase(%d)", p)
+	}
+	return phaseNames[p]
+}
+
+// ParsePhase reads a phase as the API writes it. The empty string is a Pod that
+// no kubelet has seen, and therefore PhaseUnknown.
+func ParsePhase(s string) (Phase, error) {
+	if s == "" {
+		return PhaseUnknown, nil
+	}
+	if i := slices.Index(phaseNames[:], s); i >= 0 {
+		return Phase(i), nil
+	}
+	return PhaseUnknown, fmt.Errorf("must be one of %v", phaseNames)
+}
+
+// Pod is what is kept of a Pod: the facts that a verdict needs, and no others.
+// A field is added together with its reader. Sources build it once per event and
+// nobody writes to it, or to the arrays behind its slices, afterwards.
+type Pod struct {
+	NamespacedName
+	UID   UID
+	Phase Phase
+	// IPs are status.podIPs, parsed by [ParseAddr]; the first is the primary one.
+	IPs []netip.Addr
+	// HostIPs are status.hostIPs: addresses of the node, which are nobody's Pod.
+	HostIPs []netip.Addr
+	// Ready is the Pod's Ready condition. It is about the application, not about
+	// who holds the address.
+	Ready bool
+	// Terminating says that metadata.deletionTimestamp is set. The CNI may give
+	// the address away before the object is gone.
+	Terminating bool
+	// HostNetwork says that the Pod shares the addresses of its node.
+	HostNetwork bool
+	// Mirror says that the Pod is the API's reflection of a static Pod
+	// (annotation kubernetes.io/config.mirror), whose uid the kubelet may reuse.
+	Mirror bool
+	// Selected says that the operator's selector matches the Pod's labels.
+	Selected bool
+	// Malformed says what in the object could not be understood. Such a Pod is
+	// never the same Pod, but holds those of its addresses that could be read.
+	Malformed string
+}
+
+// Terminal reports whether the Pod has ended: its containers run no more and
+// will not run again, although the object and its status.podIP may stay.
+func (p *Pod) Terminal() bool { return p.Phase == PhaseSucceeded || p.Phase == PhaseFailed }
+
+// holds reports whether the Pod is a holder of its addresses: whether it makes
+// them ambiguous for anyone else.
+//
+// A terminal Pod holds nothing, even while its status still shows the address:
+// the CNI released it (kubernetes#109414, #98611). A terminating Pod is denied
+// itself but does not spoil the address for its successor (kubernetes#135266). A
+// host-network Pod has addresses of its node. A Pending Pod with an address has
+// been given it already.
+func (p *Pod) holds() bool { return !p.Terminal() && !p.Terminating && !p.HostNetwork }
+
+// primary is the address that is dialled when the claim records none.
+func (p *Pod) primary() netip.Addr {
+	if len(p.IPs) == 0 {
+		return netip.Addr{}
+	}
+	return p.IPs[0]
+}
