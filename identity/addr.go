@@ -28,6 +28,7 @@ func ParseAddr(s string) (netip.Addr, error) {
 // verifies what the other does not dial.
 func ParseAddrPort(s string) (netip.AddrPort, error) {
 	ap, err := netip.ParseAddrPort(s)
+	var canonical [64]byte
 	switch {
 	case err != nil:
 		return netip.AddrPort{}, errors.New("must be <ip>:<port>, an IPv6 address in brackets")
@@ -39,7 +40,7 @@ func ParseAddrPort(s string) (netip.AddrPort, error) {
 		return netip.AddrPort{}, errors.New("the address must not be unspecified")
 	case ap.Port() == 0:
 		return netip.AddrPort{}, errors.New("the port must be 1 to 65535")
-	case ap.String() != s:
+	case string(ap.AppendTo(canonical[:0])) != s:
 		return netip.AddrPort{}, fmt.Errorf("must be in canonical form, which is %q", ap)
 	}
 	return ap, nil

@@ -1,0 +1,85 @@
+package authz
+
+import (
+	"context"
+	"net"
+	"time"
+
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+)
+
+// Endpoint is the gRPC server that Envoy talks to: Check, and health for the
+// service and for "".
+type Endpoint struct {
+	server *grpc.Server
+	health *health.Server
+}
+
+// NewEndpoint makes an Endpoint that is NOT_SERVING.
+func NewEndpoint(check *Server, withReflection bool) *Endpoint {
+	e := &Endpoint{
+		server: grpc.NewServer(
+			grpc.ForceServerCodecV2(newCodec()),
+			// Envoy's HTTP/2 keepalive pings every 30 s as rendered; grpc-go would
+			// take more than one ping in 5 minutes for an attack and close.
+			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		),
+		health: health.NewServer(),
+	}
+	authv3.RegisterAuthorizationServer(e.server, check)
+	healthv1.RegisterHealthServer(e.server, e.health)
+	if withReflection {
+		reflection.Register(e.server)
+	}
+	e.SetServing(false)
+	return e
+}
+
+// SetServing sets the health of both service names.
+func (e *Endpoint) SetServing(serving bool) {
+	status := healthv1.HealthCheckResponse_NOT_SERVING
+	if serving {
+		status = healthv1.HealthCheckResponse_SERVING
+	}
+	e.health.SetServingStatus("", status)
+	e.health.SetServingStatus(authv3.Authorization_ServiceDesc.ServiceName, status)
+}
+
+// Serve answers on the listener until [Endpoint.Drain].
+func (e *Endpoint) Serve(l net.Listener) error { return e.server.Serve(l) }
+
+// Drain ends service without a lost check: NOT_SERVING first, then wait until
+// every Envoy has seen it (its health check interval times the threshold), then
+// stop accepting and let running checks finish, for at most timeout. Cancelling
+// ctx skips what is left of the waiting.
+func (e *Endpoint) Drain(ctx context.Context, wait, timeout time.Duration) {
+	e.health.Shutdown() // for good: later SetServing calls change nothing
+	sleep(ctx, wait)
+	stopped := make(chan struct{})
+	go func() {
+		e.server.GracefulStop()
+		close(stopped)
+	}()
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	select {
+	case <-stopped:
+	case <-bounded.Done():
+		e.server.Stop()
+		<-stopped
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
