@@ -1,6 +1,9 @@
 package identity
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Feed is one source's right to write into an [Index]: one watch, or one file.
 // It applies what the source says, in the source's order, and keeps the time up
@@ -53,8 +56,24 @@ func (f *Feed) Replace(pods []Pod, asOf time.Time) {
 	for _, pod := range pods { // each its own allocation: one long-lived Pod must not keep the whole list
 		x.set(pod.NamespacedName, entry{&pod, f}, asOf)
 	}
-	f.synced = true
 	f.renew(asOf)
+	f.synced = true
+	if x.allSynced() {
+		select {
+		case <-x.synced:
+		default:
+			close(x.synced)
+		}
+	}
+}
+
+// Synced is closed when every feed has delivered its first list. Register all
+// feeds before you wait for it.
+func (x *Index) Synced() <-chan struct{} { return x.synced }
+
+// allSynced must be called with mu held.
+func (x *Index) allSynced() bool {
+	return !slices.ContainsFunc(x.feeds, func(f *Feed) bool { return !f.synced })
 }
 
 // Apply adds or updates one Pod. An update to another uid is a Pod that was

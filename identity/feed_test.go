@@ -68,10 +68,17 @@ func TestWorstFeedDecides(t *testing.T) {
 		index := identity.NewIndex(identity.HistoryConfig{})
 		one, two := index.NewFeed("one", "passive", time.Minute), index.NewFeed("two", "file", time.Hour)
 		one.Replace(nil, time.Now())
+		select {
+		case <-index.Synced():
+			t.Error("synced with one of two")
+		default:
+		}
 		if got := freshness(index); got != identity.NotSynced {
 			t.Errorf("with one of two synced: %v", got)
 		}
 		two.Replace(nil, time.Now())
+		two.Replace(nil, time.Now())
+		<-index.Synced()
 		time.Sleep(time.Minute)
 		one.Renew(time.Now())
 		if v := index.Look(name("a"), netip.Addr{}); v.Freshness != identity.Fresh || v.Feed != "two" || v.Age != time.Minute {

@@ -31,6 +31,7 @@ type Index struct {
 	nodes   map[netip.Addr]int    // node addresses, by how many Pods report them
 	shared  int                   // addresses with more than one live holder
 	feeds   []*Feed
+	synced  chan struct{} // closed when every feed is
 	history *history
 }
 
@@ -47,6 +48,7 @@ func NewIndex(c HistoryConfig) *Index {
 		pods:    map[NamespacedName]entry{},
 		holders: map[netip.Addr][]*Pod{},
 		nodes:   map[netip.Addr]int{},
+		synced:  make(chan struct{}),
 		history: newHistory(c),
 	}
 }

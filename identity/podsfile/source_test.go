@@ -1,0 +1,271 @@
+package podsfile_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samepod/samepod/identity"
+	"github.com/samepod/samepod/identity/podsfile"
+)
+
+const grace = time.Minute
+
+// newSource reads path into a fresh index; the log goes to the buffer.
+func newSource(path string, log *bytes.Buffer) (*podsfile.Source, *identity.Index) {
+	index := identity.NewIndex(identity.HistoryConfig{})
+	return &podsfile.Source{
+		Path: path, Selected: all, Poll: time.Hour, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Feed: index.NewFeed(path, "file", grace),
+	}, index
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func look(index *identity.Index, name string) identity.View {
+	return index.Look(identity.NamespacedName{Namespace: "ns", Name: name}, netip.Addr{})
+}
+
+// TestBrokenEdit: the last good state serves until its grace ends, and no longer.
+func TestBrokenEdit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pods.yaml")
+	for _, tc := range []struct {
+		rule   string
+		damage func()
+		fault  string
+	}{
+		{"a broken edit", func() { write(t, path, "kind: [") }, "line 1: did not find expected node content"},
+		{"a wrong value", func() { write(t, path, strings.Replace(podA, "10.0.0.1", "10.0.0.999", 1)) }, `line 3: Pod ns/a: status.podIPs[0].ip: "10.0.0.999"`},
+		{"truncated to nothing", func() { write(t, path, "") }, "line 1: empty"},
+		{"removed", func() { os.Remove(path) }, "no such file"},
+	} {
+		write(t, path, podA)
+		long := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // before the bubble's clock begins
+		if err := os.Chtimes(path, long, long); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			source, index := newSource(path, &log)
+			expect := func(when string, want identity.Freshness, fault string) {
+				t.Helper()
+				if got := look(index, "a"); got.Freshness != want || !got.Found {
+					t.Errorf("%s, %s: %v, found %v", tc.rule, when, got.Freshness, got.Found)
+				}
+				if got := index.Feeds()[0].Fault; !strings.Contains(got, fault) || (fault == "") != (got == "") {
+					t.Errorf("%s, %s: fault %q, want %q", tc.rule, when, got, fault)
+				}
+			}
+			poll := func() error { return source.Load() }
+			if err := poll(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(grace)
+			if err := poll(); err != nil { // unchanged: as good as read
+				t.Fatal(err)
+			}
+			expect("before", identity.Fresh, "")
+			tc.damage()
+			for range 60 {
+				if err := poll(); err == nil {
+					t.Errorf("%s: no error", tc.rule)
+				}
+				expect("within the grace", identity.Fresh, tc.fault)
+				time.Sleep(grace / 60)
+			}
+			time.Sleep(1)
+			_ = poll()
+			expect("beyond the grace", identity.Stale, tc.fault)
+			if got := strings.Count(log.String(), "level=ERROR"); got != 1 {
+				t.Errorf("%s: logged %d times over 61 polls:\n%s", tc.rule, got, log.String())
+			}
+			write(t, path, podA)
+			if err := poll(); err != nil {
+				t.Error(err)
+			}
+			expect("mended", identity.Fresh, "")
+		})
+	}
+}
+
+// TestFirstReadFails: what was never read is not believed.
+func TestFirstReadFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pods.yaml")
+	source, index := newSource(path, new(bytes.Buffer))
+	if err := source.Load(); err == nil || look(index, "a").Freshness != identity.NotSynced {
+		t.Errorf("load = %v, index %v", err, look(index, "a").Freshness)
+	}
+	write(t, path, podA)
+	if err := source.Load(); err != nil || look(index, "a").Freshness != identity.Fresh {
+		t.Errorf("load = %v, index %v", err, look(index, "a").Freshness)
+	}
+}
+
+// TestSameSizeSameTick: an edit right after a read, of the same size and within
+// one tick of the file system's clock, is seen.
+func TestSameSizeSameTick(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pods.yaml")
+	source, index := newSource(path, new(bytes.Buffer))
+	write(t, path, podA)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := source.Load(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, podB)
+	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if err := source.Load(); err != nil || !look(index, "b").Found || look(index, "a").Found {
+		t.Errorf("the edit was not seen: %v", err)
+	}
+}
+
+// eventually waits for a state that a running source must reach within a second,
+// long before its next poll.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("%s: not within 10 s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func run(t *testing.T, source *podsfile.Source) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- source.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// TestConfigMap follows the links of a mounted ConfigMap: the kubelet writes a new
+// directory and switches the link ..data to it, so neither the file nor its
+// directory entry ever changes.
+func TestConfigMap(t *testing.T) {
+	for _, tc := range []struct {
+		rule string
+		poll time.Duration
+	}{
+		{"by notification", time.Hour},
+		{"by polling", 20 * time.Millisecond},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "pods.yaml")
+		version := 0
+		mount := func(text string) {
+			t.Helper()
+			version++
+			data := filepath.Join(dir, "..2026_"+string(rune('0'+version)))
+			if err := os.Mkdir(data, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(data, "pods.yaml"), text)
+			if err := os.Symlink(filepath.Base(data), filepath.Join(dir, "..data_tmp")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mount(podA)
+		if err := os.Symlink("..data/pods.yaml", path); err != nil {
+			t.Fatal(err)
+		}
+		source, index := newSource(path, new(bytes.Buffer))
+		source.Poll = tc.poll
+		if err := source.Load(); err != nil {
+			t.Fatal(err)
+		}
+		run(t, source)
+		for _, step := range []struct{ text, has, lacks string }{{podB, "b", "a"}, {podA, "a", "b"}} {
+			mount(step.text)
+			eventually(t, tc.rule, func() bool { return look(index, step.has).Found && !look(index, step.lacks).Found })
+		}
+	}
+}
+
+// TestWriters: however the file is written, a reader settles on what was written
+// last.
+func TestWriters(t *testing.T) {
+	for _, tc := range []struct {
+		rule  string
+		write func(path, text string)
+	}{
+		{"in place", func(path, text string) { write(t, path, text) }},
+		{"by renaming", func(path, text string) {
+			write(t, path+".new", text)
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"slowly, in pieces", func(path, text string) {
+			f, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, piece := range strings.SplitAfter(text, " ") {
+				if _, err := f.WriteString(piece); err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(time.Duration(rand.IntN(3)) * time.Millisecond)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		path := filepath.Join(t.TempDir(), "pods.yaml")
+		write(t, path, podA)
+		var mu sync.Mutex
+		var log bytes.Buffer
+		source, index := newSource(path, &log)
+		source.Log = slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))
+		if err := source.Load(); err != nil {
+			t.Fatal(err)
+		}
+		run(t, source)
+		for _, text := range []string{podB, podA, podA + "---\n" + podB} {
+			tc.write(path, text)
+			eventually(t, tc.rule, func() bool {
+				return look(index, "a").Found == strings.Contains(text, "name: a") && look(index, "b").Found == strings.Contains(text, "name: b")
+			})
+		}
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (l lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
