@@ -181,6 +181,14 @@ func age(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)), 0)
 }
 
+// Status is what the feed knows of itself now.
+func (f *Feed) Status() FeedStatus {
+	now := time.Now()
+	f.index.mu.RLock()
+	defer f.index.mu.RUnlock()
+	return f.status(now)
+}
+
 // Feeds returns the status of every feed, in the order of registration.
 func (x *Index) Feeds() []FeedStatus {
 	now := time.Now()
