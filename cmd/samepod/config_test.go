@@ -1,0 +1,180 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samepod/samepod/authz"
+)
+
+const minimal = "scope: {namespaces: [ns]}\nports: [80]\n"
+
+func load(t *testing.T, text string) (settings, error) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("samepod.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return loadConfig("samepod.yaml")
+}
+
+// TestBadConfig: every error names the file, the line where there is one, the
+// field, what stands there and what is allowed.
+func TestBadConfig(t *testing.T) {
+	for _, tc := range []struct{ rule, in, want string }{
+		{"empty", "", "samepod.yaml: empty"},
+		{"no YAML", "scope: [", "samepod.yaml: line 1: did not find expected node content"},
+		{"not a mapping", "hello", `samepod.yaml:1:1: the file: "hello"; allowed: a mapping with the keys dialect, claim, scope, ports, addresses, history`},
+		{"two documents", minimal + "---\n" + minimal, "samepod.yaml: more than one document; allowed: one"},
+		{"unknown key", minimal + "portz: [80]\n", "samepod.yaml:3:1: portz: unknown key; allowed: dialect, claim, scope, ports, addresses, history"},
+		{"unknown key, deep", minimal + "claim:\n  target:\n    headr: x\n", "samepod.yaml:5:5: claim.target.headr: unknown key; allowed: header, contextExtension, metadata"},
+		{"another case", minimal + "Claim: {}\n", "samepod.yaml:3:1: Claim: unknown key"},
+		{"a key twice", minimal + "ports: [81]\n", "samepod.yaml:3:1: ports: the key stands already at line 2"},
+		{"a number for a string", minimal + "claim: {target: {header: 5}}\n", `samepod.yaml:3:26: claim.target.header: "5"; allowed: a string`},
+		{"a boolean for a string", minimal + "claim: {target: {header: true}}\n", `"true"; allowed: a string`},
+		{"null for a string", minimal + "claim: {target: {header: }}\n", "claim.target.header: is empty; allowed: a string"},
+		{"a list for a string", minimal + "claim: {target: {header: [x]}}\n", "claim.target.header: is a list; allowed: a string"},
+		{"a string for a mapping", minimal + "claim: {target: x-pod}\n", `claim.target: "x-pod"; allowed: a mapping with the keys header, contextExtension, metadata`},
+		{"null for a mapping", minimal + "claim:\n", "claim: is empty; allowed: a mapping"},
+		{"a string for a list", "scope: {namespaces: ns}\nports: [80]\n", `samepod.yaml:1:21: scope.namespaces: "ns"; allowed: a list`},
+		{"a number in a list", "scope: {namespaces: [7]}\nports: [80]\n", `scope.namespaces[0]: "7"; allowed: a string`},
+		{"yes for true", minimal + "claim: {uid: {optional: yes}}\n", `claim.uid.optional: "yes"; allowed: true, false`},
+		{"a number for a duration", minimal + "history: {ttl: 5}\n", `history.ttl: "5"; allowed: a duration such as 90s or 24h`},
+		{"a negative duration", minimal + "history: {ttl: -5s}\n", "allowed: a duration"},
+		{"a negative number", minimal + "history: {addresses: -1}\n", `history.addresses: "-1"; allowed: a whole number from 0`},
+		{"a float", minimal + "history: {addresses: 1.5}\n", "allowed: a whole number from 0"},
+		{"an alias", "scope: &s {namespaces: [ns]}\nports: [80]\n", "samepod.yaml:1:8: scope: anchors and aliases are not allowed"},
+
+		{"no scope", "ports: [80]\n", `samepod.yaml: scope.namespaces: missing; allowed: a list of namespaces, or ["*"] for every one`},
+		{"no namespaces", "scope: {}\nports: [80]\n", "scope.namespaces: missing"},
+		{"empty namespaces", "scope: {namespaces: []}\nports: [80]\n", "scope.namespaces: empty; allowed"},
+		{"a star among others", "scope: {namespaces: [ns, '*']}\nports: [80]\n", `"*" stands alone`},
+		{"a bad namespace", "scope: {namespaces: [N]}\nports: [80]\n", `scope.namespaces: "N": the namespace must be a DNS label`},
+		{"an empty selector", "scope: {namespaces: [ns], selector: {}}\nports: [80]\n", "scope.selector: {} would select every Pod; leave selector out to say that"},
+		{"a selector of nothing", "scope: {namespaces: [ns], selector: {matchLabels: {}}}\nports: [80]\n", "{} would select every Pod"},
+		{"a bad operator", "scope: {namespaces: [ns], selector: {matchExpressions: [{key: a, operator: Is}]}}\nports: [80]\n", `scope.selector: "Is" is not a valid label selector operator`},
+		{"a bad label", "scope: {namespaces: [ns], selector: {matchLabels: {'a b': c}}}\nports: [80]\n", "scope.selector: key: Invalid value"},
+		{"a label twice", "scope: {namespaces: [ns], selector: {matchLabels: {a: b, a: c}}}\nports: [80]\n", "scope.selector.matchLabels.a: the key stands twice"},
+
+		{"no ports", "scope: {namespaces: [ns]}\n", "samepod.yaml: ports: missing; allowed: a list of ports and ranges, or any (sandboxes of OpenSandbox listen on 44772"},
+		{"empty ports", "scope: {namespaces: [ns]}\nports: []\n", "ports: missing; allowed"},
+		{"a port that is none", "scope: {namespaces: [ns]}\nports: [http]\n", `ports: "http"; allowed: a port 1 to 65535`},
+		{"port 0", "scope: {namespaces: [ns]}\nports: [0]\n", `ports: "0"; allowed`},
+		{"a padded port", "scope: {namespaces: [ns]}\nports: [0o120]\n", `ports: "0o120"; allowed`},
+		{"any in a list", "scope: {namespaces: [ns]}\nports: [any]\n", `samepod.yaml:2:9: ports[0]: "any"; allowed: a port`},
+		{"a float port", "scope: {namespaces: [ns]}\nports: [80.5]\n", `ports[0]: "80.5"; allowed`},
+		{"a scalar for ports", "scope: {namespaces: [ns]}\nports: 80\n", `ports: "80"; allowed: a list of ports and ranges, or any`},
+
+		{"a bad CIDR", minimal + "addresses: {cidrs: [10.0.0.1/8]}\n", `addresses.cidrs: "10.0.0.1/8"; canonical is "10.0.0.0/8"`},
+		{"no history", minimal + "history: {addresses: 0}\n", "history: addresses and tenures must be at least 1"},
+
+		{"another dialect", minimal + "dialect: opensandbox\n", `dialect: "opensandbox"; allowed: claim`},
+		{"a source of nothing", minimal + "claim: {target: {}}\n", "claim.target: exactly one of header, contextExtension and metadata must be set"},
+		{"a source of two things", minimal + "claim: {uid: {header: a, contextExtension: b}}\n", "claim.uid: exactly one of"},
+		{"a header in capitals", minimal + "claim: {target: {header: X-Pod}}\n", `claim.target: header: "X-Pod"; allowed: a header name in lower case`},
+		{"a pseudo header", minimal + "claim: {target: {header: ':path'}}\n", `":path"; allowed`},
+		{"the host", minimal + "claim: {target: {header: host}}\n", `"host"; allowed`},
+		{"one of Envoy's", minimal + "claim: {target: {header: x-envoy-original-dst-host}}\n", "or one of Envoy's own"},
+		{"the fence's header", minimal + "claim: {uid: {header: x-samepod-pod-uid}}\n", "but not host, x-samepod-pod-uid"},
+		{"half a metadata path", minimal + "claim: {target: {metadata: {namespace: a}}}\n", "metadata: namespace and path must be set"},
+		{"a slash in a path", minimal + "claim: {target: {metadata: {namespace: a, path: [b/c]}}}\n", `metadata.path: "b/c"; allowed: keys`},
+		{"two fields in one place", minimal + "claim: {target: {header: x}, uid: {header: x}}\n", "claim: two fields stand in header x"},
+		{"a default and a field in one place", minimal + "claim: {target: {header: x-samepod-port}}\n", "claim: two fields stand in header x-samepod-port"},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			_, err := load(t, tc.in)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("\n got %v\nwant %s", err, tc.want)
+			}
+		})
+	}
+	if _, err := loadConfig(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.HasPrefix(err.Error(), "--config: open ") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	s, err := load(t, minimal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(authz.DefaultMapping(), s.claims); diff != "" {
+		t.Errorf("the default mapping (-want +got):\n%s", diff)
+	}
+	if s.policy.Ports.String() != "80" || s.policy.Scope.String() != "ns" || s.selector != "every Pod" || !s.selected(nil) || s.history.TTL != 24*time.Hour {
+		t.Errorf("settings = %+v", s)
+	}
+
+	s, err = load(t, `
+dialect: claim
+claim:
+  target: {contextExtension: pod}
+  uid:
+    metadata: {namespace: envoy.filters.http.jwt_authn, path: [payload, pod_uid]}
+    optional: true
+  recorded: {header: x-addr}
+  allowed: {metadata: {namespace: jwt, path: [pod]}}
+scope:
+  namespaces: ["*"]
+  selector:
+    matchLabels: {app: sandbox}
+    matchExpressions:
+    - {key: tier, operator: In, values: [a, b]}
+    - {key: system, operator: DoesNotExist}
+ports: any
+addresses: {cidrs: [10.0.0.0/8, "fd00::/8"]}
+history: {addresses: 5, tenures: 2, ttl: 1h}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := authz.Mapping{
+		Target:      authz.Source{ContextExtension: "pod"},
+		UID:         authz.Source{Metadata: authz.MetadataPath{Namespace: "envoy.filters.http.jwt_authn", Path: "payload/pod_uid"}},
+		UIDOptional: true,
+		Recorded:    authz.Source{Header: "x-addr"},
+		Port:        authz.Source{Header: "x-samepod-port"},
+		Allowed:     authz.Source{Metadata: authz.MetadataPath{Namespace: "jwt", Path: "pod"}},
+	}
+	if diff := cmp.Diff(want, s.claims); diff != "" {
+		t.Errorf("mapping (-want +got):\n%s", diff)
+	}
+	for _, tc := range []struct {
+		labels map[string]string
+		want   bool
+	}{
+		{map[string]string{"app": "sandbox", "tier": "a"}, true},
+		{map[string]string{"app": "sandbox", "tier": "c"}, false},
+		{map[string]string{"app": "sandbox", "tier": "a", "system": ""}, false},
+		{map[string]string{"tier": "a"}, false},
+		{nil, false},
+	} {
+		if got := s.selected(tc.labels); got != tc.want {
+			t.Errorf("selected(%v) = %v", tc.labels, got)
+		}
+	}
+	if s.policy.Ports.String() != "any" || s.policy.Scope.String() != "every namespace" || len(s.policy.Addresses.Prefixes()) != 2 {
+		t.Errorf("policy = %+v", s.policy)
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	f.Add(minimal)
+	f.Add("claim: {uid: {optional: yes}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		c := defaultConfig()
+		if err := decodeStrict("f", strings.NewReader(text), &c); err != nil {
+			if !strings.HasPrefix(err.Error(), "f:") {
+				t.Errorf("an error without its file: %v", err)
+			}
+			return
+		}
+		_, _ = c.settings() // must not panic
+	})
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestArrows holds the arrows of the architecture. It stands here, in the package
+// that imports all the others, because go test would answer from its cache for a
+// package that does not depend on the one that changed.
+func TestArrows(t *testing.T) {
+	const self = "github.com/samepod/samepod"
+	for _, arrow := range []struct {
+		from, never, why string
+	}{
+		{"/identity", "!std " + self + "/identity github.com/hashicorp/golang-lru/v2", "what is true now must be readable, testable and fast without anybody's types"},
+		{"/authz", "k8s.io/ sigs.k8s.io/", "a verdict is about values, not about Kubernetes objects"},
+		{"/authz", self + "/identity/ " + self + "/envoy " + self + "/lab", "the check does not know where Pods come from or how Envoy is configured"},
+		{"/identity/kube", "github.com/envoyproxy/ " + self + "/authz " + self + "/envoy", "a source of Pods knows nothing of Envoy"},
+		{"/identity/podsfile", "k8s.io/ github.com/envoyproxy/ " + self + "/authz", "the source without a cluster must not need one"},
+	} {
+		out, err := exec.Command("go", "list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}}{{end}}`, self+arrow.from).Output()
+		if err != nil {
+			t.Fatalf("go list %s: %v", arrow.from, err)
+		}
+		allowOnly := strings.HasPrefix(arrow.never, "!std ")
+		names := strings.Fields(strings.TrimPrefix(arrow.never, "!std "))
+		for dep := range strings.FieldsSeq(string(out)) {
+			listed := false
+			for _, n := range names {
+				listed = listed || strings.HasPrefix(dep, n)
+			}
+			if listed != allowOnly {
+				t.Errorf("%s reaches %s: %s", arrow.from, dep, arrow.why)
+			}
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/samepod/samepod/identity"
+)
+
+// readiness answers /readyz from the thing that knows: the index.
+type readiness struct {
+	index    *identity.Index
+	notes    []string
+	draining atomic.Bool
+}
+
+// ServeHTTP answers 200 or 503, with the reason in the first line and every feed
+// and note below.
+func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	var lines strings.Builder
+	notReady := ""
+	for _, f := range r.index.Feeds() {
+		state := "[+]"
+		if f.Freshness != identity.Fresh {
+			state = "[-]"
+			if notReady == "" {
+				notReady = fmt.Sprintf("%s: %s", f.Name, f.Freshness)
+			}
+		}
+		fmt.Fprintf(&lines, "%s %s: %s", state, f.Name, f.Freshness)
+		if f.Freshness != identity.NotSynced {
+			fmt.Fprintf(&lines, ", %v old of at most %v", f.Age.Round(time.Millisecond), f.Bound)
+		}
+		fmt.Fprintf(&lines, " (%s)", f.Proof)
+		if f.Fault != "" {
+			fmt.Fprintf(&lines, "; fault: %s", f.Fault)
+		}
+		lines.WriteByte('\n')
+	}
+	for _, note := range r.notes {
+		fmt.Fprintf(&lines, "[!] %s\n", note)
+	}
+	if r.draining.Load() {
+		notReady = "draining"
+	}
+	w.Header().Set("content-type", "text/plain; charset=utf-8")
+	if notReady != "" {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(w, "not ready: %s\n%s", notReady, &lines)
+		return
+	}
+	fmt.Fprintf(w, "ready\n%s", &lines)
+}
+
+func healthHandler(ready http.Handler, reg *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.Handle("GET /readyz", ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
+	return mux
+}
+
+func adminHandler(index *identity.Index, withPprof bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /history", func(w http.ResponseWriter, r *http.Request) {
+		text := r.URL.Query().Get("address")
+		addr, err := identity.ParseAddr(text)
+		if err != nil {
+			http.Error(w, fmt.Sprintf("address: %q: %v; allowed: /history?address=<ip>", text, err), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("content-type", "application/json")
+		_ = json.NewEncoder(w).Encode(tenures(index.History(addr))) // the reader may be gone
+	})
+	if withPprof {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}
+
+// tenure is one holder of an address, as /history tells it.
+type tenure struct {
+	Pod  string     `json:"pod"`
+	UID  string     `json:"uid"`
+	From *time.Time `json:"from,omitempty"` // absent: not known any more
+	To   *time.Time `json:"to,omitempty"`   // absent: holds it now
+}
+
+func tenures(past []identity.Tenure) []tenure {
+	all := make([]tenure, len(past))
+	for i, t := range past {
+		all[i] = tenure{Pod: t.NamespacedName.String(), UID: string(t.UID)}
+		if !t.From.IsZero() {
+			all[i].From = &past[i].From
+		}
+		if !t.To.IsZero() {
+			all[i].To = &past[i].To
+		}
+	}
+	return all
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "samepod",
+		Short:         "Lets a request through Envoy only if the address is still the same Pod",
+		Version:       version(),
+		SilenceErrors: true, // run prints them, once
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	root.AddCommand(newServe())
+	return root
+}
+
+// version is the module's version, or the commit that it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return "commit " + s.Value
+		}
+	}
+	return "development"
+}
+
+// oneOf checks a flag whose values are a closed set.
+func oneOf(flag, value string, allowed ...string) error {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("--%s: %q; allowed: %s", flag, value, strings.Join(allowed, ", "))
+}

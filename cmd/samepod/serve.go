@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/samepod/samepod/authz"
+	"github.com/samepod/samepod/identity"
+)
+
+// serveFlags are the flags of samepod serve. What an operator decides once for a
+// platform is in the configuration file; what differs between two deployments of
+// it is here.
+type serveFlags struct {
+	config       string
+	source       sourceFlags
+	listen       []string
+	socketMode   string
+	insecure     bool
+	reflection   bool
+	health       string
+	admin        string
+	pprof        bool
+	requireReady bool
+	drainDelay   time.Duration
+	drainTimeout time.Duration
+	logFormat    string
+	logLevel     string
+}
+
+func newServe() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve --config samepod.yaml",
+		Short: "Answer Envoy's external authorization checks",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLogger(cmd.ErrOrStderr(), f.logFormat, f.logLevel)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), f, log)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.config, "config", "", "configuration `file` (required)")
+	f.source.register(flags)
+	flags.StringArrayVar(&f.listen, "listen", []string{"127.0.0.1:9191"}, "`address` for Envoy: <ip>:<port> or unix:///path; may be repeated")
+	flags.StringVar(&f.socketMode, "socket-mode", "0660", "permissions of unix sockets, in octal")
+	flags.BoolVar(&f.insecure, "insecure-authz", false, "allow --listen on an address that is not loopback: without TLS it tells addresses and uids of Pods to anyone who asks")
+	flags.BoolVar(&f.reflection, "reflection", false, "offer gRPC reflection")
+	flags.StringVar(&f.health, "health-listen", "127.0.0.1:9192", "`address` of /healthz, /readyz and /metrics; give the Pod's address for the kubelet and Prometheus")
+	flags.StringVar(&f.admin, "admin-listen", "127.0.0.1:9193", "loopback `address` of /history?address=<ip> and, with --pprof, /debug/pprof; empty for none")
+	flags.BoolVar(&f.pprof, "pprof", false, "offer /debug/pprof on the admin listener")
+	flags.BoolVar(&f.requireReady, "require-ready", false, "also ask for the Pod's Ready condition")
+	flags.DurationVar(&f.drainDelay, "drain-delay", 3*time.Second, "on SIGTERM, how long to go on answering as NOT_SERVING; at least Envoy's health check interval times its unhealthy threshold (2 s as rendered)")
+	flags.DurationVar(&f.drainTimeout, "drain-timeout", 10*time.Second, "after that, how long running checks may take")
+	flags.StringVar(&f.logFormat, "log-format", "json", "json or text")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug (allows too), info (denials), warn or error")
+	return cmd
+}
+
+func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	if err := errors.Join(oneOf("log-format", format, "json", "text"), oneOf("log-level", level, "debug", "info", "warn", "error")); err != nil {
+		return nil, err
+	}
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level: %w", err)
+	}
+	options := &slog.HandlerOptions{Level: l}
+	if format == "text" {
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	}
+	return slog.New(slog.NewJSONHandler(w, options)), nil
+}
+
+// service is every part of samepod serve, made and not yet running.
+type service struct {
+	flags     serveFlags
+	log       *slog.Logger
+	index     *identity.Index
+	follow    func(context.Context) error // keeps the index up to date
+	endpoint  *authz.Endpoint
+	listeners *listeners
+	ready     *readiness
+	metrics   *prometheus.Registry
+}
+
+// serve runs the service until ctx ends, drains it, and returns nil; or it returns
+// the first error.
+func serve(ctx context.Context, f serveFlags, log *slog.Logger) error {
+	if f.config == "" {
+		return errors.New("--config: missing; allowed: a file (docs/configuration.md)")
+	}
+	conf, err := loadConfig(f.config)
+	if err != nil {
+		return err
+	}
+	conf.policy.RequireReady = f.requireReady
+	index := identity.NewIndex(conf.history)
+	follow, err := f.source.open(conf, index, log)
+	if err != nil {
+		return err
+	}
+	listeners, err := listen(f)
+	if err != nil {
+		return err
+	}
+	defer listeners.close()
+
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newIndexCollector(index))
+	check := authz.NewServer(authz.Config{
+		Claims: conf.claims, Policy: conf.policy, Look: index.Look, History: index.History,
+		Log: log, Metrics: authz.NewMetrics(reg),
+	})
+	s := &service{
+		flags: f, log: log, index: index, follow: follow, listeners: listeners, metrics: reg,
+		endpoint: authz.NewEndpoint(check, f.reflection),
+		ready:    &readiness{index: index, notes: notes(conf, f)},
+	}
+	log.Info("starting", "version", version(), "listen", listeners.addresses(), "health", listeners.health.Addr().String(), "admin", listeners.adminAddress(),
+		"source", f.source.kind, "scope", conf.policy.Scope.String(), "selector", conf.selector, "ports", conf.policy.Ports.String(),
+		"addresses", conf.policy.Addresses.String(), "claim", sourceNames(conf.claims), "notes", s.ready.notes)
+	return s.run(ctx)
+}
+
+// run joins the goroutines: the source, the listeners, and the drain that ends
+// them in order when ctx ends or one of them fails.
+func (s *service) run(ctx context.Context) error {
+	// The source outlives ctx: checks are answered while draining.
+	group, running := errgroup.WithContext(context.WithoutCancel(ctx))
+	following, stopFollowing := context.WithCancel(running)
+	defer stopFollowing()
+
+	group.Go(func() error { return s.follow(following) })
+	for _, l := range s.listeners.authz {
+		group.Go(func() error { return s.endpoint.Serve(l) })
+	}
+	health := &http.Server{Handler: healthHandler(s.ready, s.metrics), ReadHeaderTimeout: 5 * time.Second}
+	admin := &http.Server{Handler: adminHandler(s.index, s.flags.pprof), ReadHeaderTimeout: 5 * time.Second}
+	group.Go(func() error { return serveHTTP(health, s.listeners.health) })
+	if s.listeners.admin != nil {
+		group.Go(func() error { return serveHTTP(admin, s.listeners.admin) })
+	}
+	group.Go(func() error {
+		select {
+		case <-s.index.Synced():
+			s.endpoint.SetServing(true)
+			s.log.Info("serving", "pods", s.index.Size().Pods)
+		case <-following.Done():
+		}
+		return nil
+	})
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+		case <-running.Done():
+		}
+		s.ready.draining.Store(true)
+		s.log.Info("draining", "delay", s.flags.drainDelay, "timeout", s.flags.drainTimeout)
+		s.endpoint.Drain(running, s.flags.drainDelay, s.flags.drainTimeout)
+		stopFollowing()
+		return errors.Join(health.Close(), admin.Close())
+	})
+	err := group.Wait()
+	s.log.Info("stopped")
+	return err
+}
+
+// serveHTTP serves until the server is closed, which is no error.
+func serveHTTP(s *http.Server, l net.Listener) error {
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// notes are the settings that weaken the check or hide something, for the log and
+// for readiness.
+func notes(conf settings, f serveFlags) []string {
+	var n []string
+	if conf.claims.UIDOptional {
+		n = append(n, "claim.uid is optional: a request without a uid also reaches a Pod that was rebuilt under the name")
+	}
+	if f.insecure {
+		n = append(n, "--insecure-authz: whoever reaches the listener learns addresses and uids of Pods")
+	}
+	if namespaces := f.source.namespaces; len(namespaces) > 0 {
+		n = append(n, fmt.Sprintf("only the namespaces %v are watched: Pods elsewhere that hold the same address are invisible", namespaces))
+	}
+	return n
+}
+
+func sourceNames(m authz.Mapping) []string {
+	var names []string
+	for _, s := range m.Sources() {
+		names = append(names, s.String())
+	}
+	return names
+}
