@@ -17,7 +17,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 	}
-	root.AddCommand(newServe())
+	root.AddCommand(newServe(), newEnvoy())
 	return root
 }
 

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/samepod/samepod/authz"
+	"github.com/samepod/samepod/envoy"
+)
+
+// envoyFlags are the flags of samepod envoy, as text; params makes them values.
+type envoyFlags struct {
+	config     string
+	version    string
+	upstream   string
+	samepod    string
+	listen     string
+	admin      string
+	endpoints  []string
+	cidrs      []string
+	ports      []string
+	extensions map[string]string
+	params     envoy.Params // what needs no reading
+}
+
+func newEnvoy() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "envoy",
+		Short: "Print Envoy's side of the configuration",
+		Args:  cobra.NoArgs,
+	}
+	for _, c := range []struct {
+		use, short string
+		render     func(envoy.Params) ([]byte, error)
+	}{
+		{"bootstrap", "Print a complete static bootstrap", envoy.Bootstrap},
+		{"filters", "Print what to merge into an existing HttpConnectionManager, its route configuration and its routes", envoy.Filters},
+		{"cluster", "Print the protected cluster and the cluster of samepod", envoy.Clusters},
+	} {
+		f := envoyFlags{params: envoy.DefaultParams()}
+		sub := &cobra.Command{
+			Use:   c.use,
+			Short: c.short,
+			Args:  cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				p, err := f.read()
+				if err != nil {
+					return err
+				}
+				text, err := c.render(p)
+				if err != nil {
+					return err
+				}
+				if p.Upstream == envoy.Both && !p.Asserts() {
+					cmd.PrintErrf("samepod: Envoy %v cannot assert; this is resolve\n", p.Version)
+				}
+				_, err = cmd.OutOrStdout().Write(text)
+				return err
+			},
+		}
+		f.register(sub.Flags())
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+func (f *envoyFlags) register(flags *pflag.FlagSet) {
+	d := envoy.DefaultParams()
+	flags.StringVar(&f.config, "config", "", "samepod's configuration `file`: the claim's headers, the ports and the CIDRs follow it. Without it, the defaults of the dialect claim")
+	flags.StringVar(&f.version, "envoy-version", d.Version.String(), "`version` of Envoy, 1.36 to 1.40")
+	flags.StringVar(&f.upstream, "upstream", string(d.Upstream), "resolve (Envoy dials the address that samepod returns), assert (a cluster of yours picks the host, and Envoy refuses any other than the verified one; 1.39 and newer) or both")
+	flags.BoolVar(&f.params.AcceptUnasserted, "accept-unasserted", false, "render assert below 1.39, where nothing asserts")
+	flags.StringVar(&f.samepod, "samepod", d.AuthzAddress.String(), "`address` of samepod: <ip>:<port> or unix:///path")
+	flags.StringVar(&f.listen, "listen", d.Listen.String(), "bootstrap: `address` for clients")
+	flags.StringVar(&f.admin, "admin", d.Admin.String(), "bootstrap: `address` of Envoy's admin interface; empty for none")
+	flags.StringVar(&f.params.Cluster, "cluster", d.Cluster, "`name` of the protected cluster")
+	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "assert: a host of the protected cluster, `<ip>:<port>`; may be repeated")
+	flags.StringArrayVar(&f.cidrs, "pod-cidr", nil, "without --config: a `CIDR` that Envoy may dial (upstream_rbac); may be repeated")
+	flags.StringArrayVar(&f.ports, "port", nil, "without --config: a `port` or range that Envoy may dial (upstream_rbac); may be repeated")
+	flags.StringToStringVar(&f.extensions, "context-extension", nil, "`key=value` that the route tells samepod; may be repeated")
+	flags.BoolVar(&f.params.WebSocket, "websocket", d.WebSocket, "let WebSocket upgrades through")
+	flags.BoolVar(&f.params.PathHardening, "path-hardening", d.PathHardening, "reject escaped slashes and underscores in header names, merge slashes: for dialects that read the path")
+	flags.DurationVar(&f.params.CheckTimeout, "check-timeout", d.CheckTimeout, "of one check; beyond it 503 no-verdict")
+	flags.DurationVar(&f.params.ConnectTimeout, "connect-timeout", d.ConnectTimeout, "to a Pod; beyond it 503 pod-unreachable")
+	flags.DurationVar(&f.params.StreamDuration, "stream-duration", d.StreamDuration, "of one request altogether, which is checked once, at its beginning; 0 for no bound")
+	flags.DurationVar(&f.params.StreamIdle, "stream-idle", d.StreamIdle, "of a request without a byte in either direction; 0 for no bound")
+	flags.DurationVar(&f.params.UpstreamIdle, "upstream-idle", d.UpstreamIdle, "how long a connection to a Pod is kept; from 1.38, where connections are kept apart by Pod uid")
+	flags.DurationVar(&f.params.TCPUserTimeout, "tcp-user-timeout", d.TCPUserTimeout, "how long sent data may stay unacknowledged: ends connections to Pods that vanished, and to Pods that stopped reading")
+	flags.Uint32Var(&f.params.MaxRequests, "max-requests", d.MaxRequests, "requests in flight to Pods; more are answered 503 overloaded at once")
+}
+
+// read makes parameters of the flags.
+func (f *envoyFlags) read() (envoy.Params, error) {
+	p := f.params
+	var err error
+	if p.Version, err = envoy.ParseVersion(f.version); err != nil {
+		return p, fmt.Errorf("--envoy-version: %w", err)
+	}
+	p.Upstream = envoy.Arrangement(f.upstream)
+	p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, ""
+	if path, ok := strings.CutPrefix(f.samepod, "unix://"); ok {
+		p.AuthzPath = path
+	} else if p.AuthzAddress, err = netip.ParseAddrPort(f.samepod); err != nil {
+		return p, fmt.Errorf("--samepod: %q; allowed: <ip>:<port> or unix:///path", f.samepod)
+	}
+	if p.Listen, err = netip.ParseAddrPort(f.listen); err != nil {
+		return p, fmt.Errorf("--listen: %q; allowed: <ip>:<port>", f.listen)
+	}
+	p.Admin = netip.AddrPort{}
+	if f.admin != "" {
+		if p.Admin, err = netip.ParseAddrPort(f.admin); err != nil {
+			return p, fmt.Errorf("--admin: %q; allowed: <ip>:<port>", f.admin)
+		}
+	}
+	for _, text := range f.endpoints {
+		e, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return p, fmt.Errorf("--endpoint: %q; allowed: <ip>:<port>", text)
+		}
+		p.Endpoints = append(p.Endpoints, e)
+	}
+	p.ContextExtensions = f.extensions
+	return f.readPolicy(p)
+}
+
+// readPolicy takes what samepod and Envoy must agree on from samepod's own
+// configuration, or from flags.
+func (f *envoyFlags) readPolicy(p envoy.Params) (envoy.Params, error) {
+	claims := authz.DefaultMapping()
+	var ports authz.Ports
+	var addresses authz.Addresses
+	var err error
+	switch {
+	case f.config != "" && len(f.cidrs)+len(f.ports) > 0:
+		return p, fmt.Errorf("--pod-cidr, --port: both are in --config %s already", f.config)
+	case f.config != "":
+		conf, err := loadConfig(f.config)
+		if err != nil {
+			return p, err
+		}
+		claims, ports, addresses = conf.claims, conf.policy.Ports, conf.policy.Addresses
+	default:
+		if addresses, err = authz.ParseAddresses(f.cidrs); err != nil {
+			return p, fmt.Errorf("--pod-cidr: %w", err)
+		}
+		if len(f.ports) > 0 {
+			if ports, err = authz.ParsePorts(f.ports); err != nil {
+				return p, fmt.Errorf("--port: %w", err)
+			}
+		}
+	}
+	for _, s := range claims.Sources() {
+		if s.Header != "" {
+			p.ClaimHeaders = append(p.ClaimHeaders, s.Header)
+		}
+		if s.Metadata.Namespace != "" && !slices.Contains(p.ClaimMetadata, s.Metadata.Namespace) {
+			p.ClaimMetadata = append(p.ClaimMetadata, s.Metadata.Namespace)
+		}
+	}
+	p.CIDRs = addresses.Prefixes()
+	for _, r := range ports.Ranges() {
+		p.Ports = append(p.Ports, envoy.PortRange(r))
+	}
+	return p, nil
+}

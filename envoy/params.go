@@ -1,0 +1,206 @@
+// Package envoy renders Envoy's side of the contract: a complete bootstrap, or the
+// parts to merge into a configuration that exists.
+//
+// The configuration is in the template, which reads as ordinary Envoy YAML with
+// its reasons beside it. Every parameter that reaches it is a typed value, or a
+// string of a narrow alphabet, so that no parameter can write YAML.
+//
+// params.go is what can be chosen and what cannot be combined, replies.go the
+// answers that Envoy gives by itself, render.go the rendering. The package imports
+// nothing else of samepod.
+package envoy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Version is a minor version of Envoy 1.
+type Version int
+
+// The versions that are rendered for, and tested.
+const (
+	MinVersion Version = 36
+	MaxVersion Version = 40
+
+	// sincePartition has the hashable filter state that keeps connection pools of
+	// two Pods apart.
+	sincePartition Version = 38
+	// sinceAssert has upstream_rbac, which compares the host that Envoy picked with
+	// the verified address before it connects.
+	sinceAssert Version = 39
+)
+
+func (v Version) String() string { return fmt.Sprintf("1.%d", int(v)) }
+
+// ParseVersion reads "1.39" or "1.39.3".
+func ParseVersion(s string) (Version, error) {
+	errVersion := fmt.Errorf("%q; allowed: %v to %v", s, MinVersion, MaxVersion)
+	parts := strings.Split(s, ".")
+	if len(parts) < 2 || len(parts) > 3 || parts[0] != "1" {
+		return 0, errVersion
+	}
+	minor, err := strconv.Atoi(parts[1])
+	if err != nil || Version(minor) < MinVersion || Version(minor) > MaxVersion {
+		return 0, errVersion
+	}
+	return Version(minor), nil
+}
+
+// Arrangement is how the verified address and the dialled address are made one.
+type Arrangement string
+
+const (
+	// Resolve: Envoy dials the address that samepod returns (ORIGINAL_DST).
+	Resolve Arrangement = "resolve"
+	// Assert: a cluster of the operator's picks the host, and Envoy refuses it
+	// unless it is the address that samepod returned. Only for hosts with one
+	// address: STATIC, STRICT_DNS, EDS without additional_addresses.
+	Assert Arrangement = "assert"
+	// Both: Envoy dials the address that samepod returns, and refuses to dial any
+	// other, whatever a filter before or behind ours did.
+	Both Arrangement = "both"
+)
+
+// PortRange is First to Last, both included.
+type PortRange struct{ First, Last uint16 }
+
+type contextExtension struct{ Key, Value string }
+
+// Params is everything that can be chosen. [DefaultParams] has the defaults.
+type Params struct {
+	Version  Version
+	Upstream Arrangement
+	// AcceptUnasserted renders Assert below 1.39, where nothing asserts: the check
+	// then says whether the Pod is alive, not where the request goes.
+	AcceptUnasserted bool
+
+	// Authz is where samepod listens: an address, or an absolute path of a unix
+	// socket.
+	AuthzAddress netip.AddrPort
+	AuthzPath    string
+
+	// Listen and Admin are of the bootstrap only; the zero Admin is none.
+	Listen, Admin netip.AddrPort
+
+	// Cluster is the protected cluster, with the Pods behind it.
+	Cluster string
+	// Endpoints are the hosts of the cluster that Assert renders.
+	Endpoints []netip.AddrPort
+
+	// ClaimHeaders are the request headers that samepod reads. They are sent to it
+	// and end there. ClaimMetadata are the namespaces of dynamic metadata that it
+	// reads, ContextExtensions what the route tells it.
+	ClaimHeaders      []string
+	ClaimMetadata     []string
+	ContextExtensions map[string]string
+
+	// CIDRs and Ports bound the addresses that upstream_rbac lets through; none is
+	// any.
+	CIDRs []netip.Prefix
+	Ports []PortRange
+
+	// WebSocket lets upgrades through.
+	WebSocket bool
+	// PathHardening rejects escaped slashes and underscores in header names and
+	// merges slashes: for dialects that read the path.
+	PathHardening bool
+
+	CheckTimeout   time.Duration // of one check
+	ConnectTimeout time.Duration // to a Pod
+	// StreamDuration bounds a request altogether: a stream is checked once, at its
+	// beginning. 0 is unbounded.
+	StreamDuration time.Duration
+	StreamIdle     time.Duration // without a byte in either direction
+	UpstreamIdle   time.Duration // of a kept connection to a Pod
+	// TCPUserTimeout ends connections to Pods that vanished without a word. It also
+	// bounds how long a live Pod may stop reading.
+	TCPUserTimeout time.Duration
+	// MaxRequests bounds requests in flight to Pods; more are answered at once.
+	MaxRequests uint32
+}
+
+// DefaultParams renders Both for the newest version.
+func DefaultParams() Params {
+	return Params{
+		Version: MaxVersion, Upstream: Both,
+		AuthzAddress: netip.MustParseAddrPort("127.0.0.1:9191"),
+		Listen:       netip.MustParseAddrPort("0.0.0.0:8080"),
+		Admin:        netip.MustParseAddrPort("127.0.0.1:9901"),
+		Cluster:      "samepod_verified",
+		WebSocket:    true,
+		CheckTimeout: 500 * time.Millisecond, ConnectTimeout: 500 * time.Millisecond,
+		StreamDuration: time.Hour, StreamIdle: 5 * time.Minute, UpstreamIdle: 10 * time.Second,
+		TCPUserTimeout: time.Minute, MaxRequests: 20_000,
+	}
+}
+
+// Asserts reports whether Envoy compares the host with the verified address.
+func (p Params) Asserts() bool { return p.Upstream != Resolve && p.Version >= sinceAssert }
+
+// Partitions reports whether connections are kept apart by Pod uid. Below, each
+// request has a connection of its own.
+func (p Params) Partitions() bool { return p.Version >= sincePartition }
+
+var (
+	clusterName = regexp.MustCompile(`^[A-Za-z0-9_.|:/-]{1,200}$`)
+	headerName  = regexp.MustCompile("^[a-z0-9!#$%&*+.^_|~-]{1,200}$")
+	plainText   = regexp.MustCompile(`^[ -~]{1,1000}$`)
+)
+
+// Validate says what is wrong with p, by flag, value and what is allowed.
+func (p Params) Validate() error {
+	switch {
+	case p.Version < MinVersion || p.Version > MaxVersion:
+		return fmt.Errorf("--envoy-version: %v; allowed: %v to %v", p.Version, MinVersion, MaxVersion)
+	case p.Upstream != Resolve && p.Upstream != Assert && p.Upstream != Both:
+		return fmt.Errorf("--upstream: %q; allowed: resolve, assert, both", p.Upstream)
+	case p.Upstream == Assert && !p.Asserts() && !p.AcceptUnasserted:
+		return fmt.Errorf("--upstream assert: Envoy %v cannot compare the host that it picks with the verified address (upstream_rbac is in %v and newer); use --upstream resolve, or --accept-unasserted if something else does", p.Version, sinceAssert)
+	case p.AuthzAddress.IsValid() == (p.AuthzPath != ""):
+		return errors.New("--samepod: allowed: one of <ip>:<port> and unix:///path")
+	case p.AuthzPath != "" && (!strings.HasPrefix(p.AuthzPath, "/") || !plainText.MatchString(p.AuthzPath)):
+		return fmt.Errorf("--samepod: %q; allowed: an absolute path of printable ASCII", p.AuthzPath)
+	case !clusterName.MatchString(p.Cluster):
+		return fmt.Errorf("--cluster: %q; allowed: letters, digits and _.|:/-", p.Cluster)
+	case p.Upstream == Assert && len(p.Endpoints) == 0:
+		return errors.New("--endpoint: missing; --upstream assert renders a cluster of these hosts, to stand where yours does")
+	case p.Upstream != Assert && len(p.Endpoints) > 0:
+		return fmt.Errorf("--endpoint: %v; allowed with --upstream assert only: samepod returns the address", p.Endpoints[0])
+	case p.MaxRequests == 0:
+		return errors.New("--max-requests: 0; allowed: a positive number")
+	}
+	for _, h := range p.ClaimHeaders {
+		if !headerName.MatchString(h) {
+			return fmt.Errorf("claim header %q; allowed: a header name in lower case", h)
+		}
+	}
+	for _, m := range p.ClaimMetadata {
+		if !plainText.MatchString(m) {
+			return fmt.Errorf("claim metadata namespace %q; allowed: printable ASCII", m)
+		}
+	}
+	for k, v := range p.ContextExtensions {
+		if !plainText.MatchString(k) || !plainText.MatchString(v) {
+			return fmt.Errorf("--context-extension: %q=%q; allowed: printable ASCII", k, v)
+		}
+	}
+	for _, d := range []struct {
+		flag     string
+		value    time.Duration
+		zeroIsOK bool
+	}{
+		{"check-timeout", p.CheckTimeout, false}, {"connect-timeout", p.ConnectTimeout, false}, {"stream-duration", p.StreamDuration, true},
+		{"stream-idle", p.StreamIdle, true}, {"upstream-idle", p.UpstreamIdle, false}, {"tcp-user-timeout", p.TCPUserTimeout, false},
+	} {
+		if d.value < 0 || d.value == 0 && !d.zeroIsOK || d.value%time.Millisecond != 0 {
+			return fmt.Errorf("--%s: %v; allowed: a positive duration in whole milliseconds", d.flag, d.value)
+		}
+	}
+	return nil
+}

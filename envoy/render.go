@@ -1,0 +1,150 @@
+package envoy
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+)
+
+//go:embed envoy.yaml.tmpl
+var templateText string
+
+// Bootstrap renders a complete static bootstrap.
+func Bootstrap(p Params) ([]byte, error) { return render("bootstrap", p) }
+
+// Filters renders what belongs to the HttpConnectionManager, the
+// RouteConfiguration and the routes of a configuration that exists.
+func Filters(p Params) ([]byte, error) { return render("filters", p) }
+
+// Clusters renders the protected cluster and the one of samepod itself.
+func Clusters(p Params) ([]byte, error) { return render("clusters", p) }
+
+func render(name string, p Params) ([]byte, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	var t *template.Template
+	execute := func(name string, data any) (string, error) {
+		var b bytes.Buffer
+		err := t.ExecuteTemplate(&b, name, data)
+		return b.String(), err
+	}
+	t, err := template.New("envoy").Option("missingkey=error").Funcs(template.FuncMap{
+		"part":     execute,
+		"indent":   indent,
+		"quote":    quote,
+		"duration": duration,
+		"address":  address,
+		"cel":      Reply.cel,
+		"millis":   func(d time.Duration) int64 { return d.Milliseconds() },
+		"past":     func(last uint16) int { return int(last) + 1 }, // Envoy's ranges exclude their end
+	}).Parse(templateText)
+	if err != nil {
+		return nil, err
+	}
+	text, err := execute(name, view{p})
+	if err != nil {
+		return nil, fmt.Errorf("render %s: %w", name, err)
+	}
+	return []byte(text), nil
+}
+
+// view is what the template sees: the parameters, and what follows from them.
+type view struct{ Params }
+
+// Resolves reports whether the cluster dials what samepod returns.
+func (v view) Resolves() bool { return v.Upstream != Assert }
+
+// HasLimits says that 1.37 and newer bound the size of returned headers.
+func (v view) HasLimits() bool { return v.Version >= 37 }
+
+// Rendered is what is rendered in place of what was asked for.
+func (v view) Rendered() Arrangement {
+	if v.Upstream == Both && !v.Asserts() {
+		return Resolve
+	}
+	return v.Upstream
+}
+
+// Extensions are the context extensions in a stable order.
+func (v view) Extensions() []contextExtension {
+	var all []contextExtension
+	for _, k := range slices.Sorted(maps.Keys(v.ContextExtensions)) {
+		all = append(all, contextExtension{k, v.ContextExtensions[k]})
+	}
+	return all
+}
+
+// ClaimsEndHere are the headers that no Pod gets to see: those that samepod reads,
+// and its default ones even where it reads others, since a Pod may trust them.
+func (v view) ClaimsEndHere() []string {
+	all := slices.Clone(v.ClaimHeaders)
+	for _, h := range []string{"x-samepod-target", "x-samepod-expect-pod-uid", "x-samepod-recorded", "x-samepod-port"} {
+		if !slices.Contains(all, h) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// Permission is one CIDR with one range of ports.
+type permission struct {
+	CIDR  netip.Prefix
+	Ports PortRange
+}
+
+// Permissions are what upstream_rbac lets through, besides comparing the address.
+func (v view) Permissions() []permission {
+	ports := v.Ports
+	if len(ports) == 0 {
+		ports = []PortRange{{1, 65535}}
+	}
+	cidrs := v.CIDRs
+	if len(cidrs) == 0 {
+		cidrs = []netip.Prefix{{}}
+	}
+	var all []permission
+	for _, c := range cidrs {
+		for _, r := range ports {
+			all = append(all, permission{c, r})
+		}
+	}
+	return all
+}
+
+func indent(n int, text string) string {
+	pad := strings.Repeat(" ", n)
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = pad + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// quote makes a YAML string of any text: a JSON string is one.
+func quote(v any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// duration is d as a protobuf duration: "0.5s".
+func duration(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+}
+
+func address(a netip.AddrPort) string {
+	return fmt.Sprintf("{ socket_address: { address: %q, port_value: %d } }", a.Addr(), a.Port())
+}

@@ -1,0 +1,320 @@
+package envoy_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_filter_state/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/upstream_codec/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/rbac/matchers/upstream_ip_port/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/samepod/samepod/envoy"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func prefixes(texts ...string) (out []netip.Prefix) {
+	for _, s := range texts {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
+}
+
+var claimHeaders = []string{"x-samepod-target", "x-samepod-expect-pod-uid", "x-samepod-recorded", "x-samepod-port"}
+
+// cases are the goldens: testdata/<name>.yaml is what render gives for change.
+var cases = []struct {
+	name   string
+	render func(envoy.Params) ([]byte, error)
+	change func(*envoy.Params)
+}{
+	{"bootstrap-1.36-resolve", envoy.Bootstrap, func(p *envoy.Params) { p.Version, p.Upstream = 36, envoy.Resolve }},
+	{"bootstrap-1.36-both", envoy.Bootstrap, func(p *envoy.Params) { p.Version = 36 }},
+	{"bootstrap-1.37-resolve", envoy.Bootstrap, func(p *envoy.Params) { p.Version, p.Upstream = 37, envoy.Resolve }},
+	{"bootstrap-1.38-assert-accepted", envoy.Bootstrap, func(p *envoy.Params) {
+		p.Version, p.Upstream, p.AcceptUnasserted, p.Endpoints = 38, envoy.Assert, true, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:44772")}
+	}},
+	{"bootstrap-1.38-resolve", envoy.Bootstrap, func(p *envoy.Params) { p.Version, p.Upstream = 38, envoy.Resolve }},
+	{"bootstrap-1.39-both", envoy.Bootstrap, func(p *envoy.Params) { p.Version = 39 }},
+	{"bootstrap-1.40-assert", envoy.Bootstrap, func(p *envoy.Params) {
+		p.Upstream, p.Endpoints = envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:44772"), netip.MustParseAddrPort("[fd00::1]:44772")}
+	}},
+	{"bootstrap-1.40-both-everything", envoy.Bootstrap, func(p *envoy.Params) {
+		p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "/run/samepod/authz.sock"
+		p.Admin = netip.AddrPort{}
+		p.CIDRs = prefixes("10.0.0.0/8", "fd00::/8")
+		p.Ports = []envoy.PortRange{{First: 44772, Last: 44772}, {First: 8000, Last: 8010}}
+		p.ClaimMetadata = []string{"envoy.filters.http.jwt_authn"}
+		p.ContextExtensions = map[string]string{"pod": "ns/a", "b": `quo"te: {x}`}
+		p.WebSocket, p.PathHardening = false, true
+		p.StreamDuration, p.StreamIdle, p.TCPUserTimeout = 0, 0, 1500*time.Millisecond
+		p.Cluster = "outbound|44772||sandboxes.svc"
+	}},
+	{"filters-1.36-resolve", envoy.Filters, func(p *envoy.Params) { p.Version, p.Upstream = 36, envoy.Resolve }},
+	{"filters-1.40-both", envoy.Filters, func(*envoy.Params) {}},
+	{"filters-1.40-no-headers", envoy.Filters, func(p *envoy.Params) {
+		p.ClaimHeaders, p.ContextExtensions = nil, map[string]string{"pod": "ns/a"}
+	}},
+	{"clusters-1.36-resolve", envoy.Clusters, func(p *envoy.Params) { p.Version, p.Upstream = 36, envoy.Resolve }},
+	{"clusters-1.40-both", envoy.Clusters, func(*envoy.Params) {}},
+	{"clusters-1.40-assert", envoy.Clusters, func(p *envoy.Params) {
+		p.Upstream, p.Endpoints = envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:44772")}
+	}},
+}
+
+func TestGolden(t *testing.T) {
+	for _, tc := range cases {
+		p := envoy.DefaultParams()
+		p.ClaimHeaders = claimHeaders
+		tc.change(&p)
+		got, err := tc.render(p)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.name, err)
+		}
+		path := filepath.Join("testdata", tc.name+".yaml")
+		if *update {
+			if err := os.WriteFile(path, got, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(want) != string(got) {
+			t.Errorf("%s differs from %s; look at it after go test ./envoy -run Golden -update", tc.name, path)
+		}
+		if err := check(tc.name, got); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+}
+
+// check parses a rendering into Envoy's own types, strictly, and validates every
+// message in it, those inside Anys too.
+func check(name string, text []byte) error {
+	var tree map[string]any
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		return err
+	}
+	if strings.HasPrefix(name, "bootstrap") {
+		return parse(tree, &bootstrapv3.Bootstrap{})
+	}
+	for key, value := range tree {
+		var err error
+		switch key {
+		case "clusters":
+			err = parse(map[string]any{"static_resources": map[string]any{"clusters": value}}, &bootstrapv3.Bootstrap{})
+		case "http_connection_manager":
+			whole := value.(map[string]any)
+			whole["stat_prefix"] = "x" // the operator's own
+			whole["route_config"] = tree["route_configuration"]
+			err = parse(whole, &hcmv3.HttpConnectionManager{})
+		case "route_configuration":
+			err = parse(value, &routev3.RouteConfiguration{})
+		case "route":
+			err = parse(value, &routev3.RouteAction{})
+		case "typed_per_filter_config":
+			err = parse(map[string]any{"match": map[string]any{"prefix": "/"}, "route": map[string]any{"cluster": "x"}, "typed_per_filter_config": value}, &routev3.Route{})
+		default:
+			err = fmt.Errorf("a fragment that belongs nowhere")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func parse(tree any, into proto.Message) error {
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	if err := protojson.Unmarshal(text, into); err != nil {
+		return err
+	}
+	return validate(into.ProtoReflect())
+}
+
+func validate(m protoreflect.Message) error {
+	if v, ok := m.Interface().(interface{ ValidateAll() error }); ok {
+		if err := v.ValidateAll(); err != nil {
+			return err
+		}
+	}
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		inner, err := a.UnmarshalNew()
+		if err != nil {
+			return err
+		}
+		return validate(inner.ProtoReflect())
+	}
+	var errs []error
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsMap():
+			v.Map().Range(func(_ protoreflect.MapKey, e protoreflect.Value) bool {
+				if f.MapValue().Message() != nil {
+					errs = append(errs, validate(e.Message()))
+				}
+				return true
+			})
+		case f.IsList():
+			for i := range v.List().Len() {
+				errs = append(errs, validate(v.List().Get(i).Message()))
+			}
+		default:
+			errs = append(errs, validate(v.Message()))
+		}
+		return true
+	})
+	return errors.Join(errs...)
+}
+
+// TestHazards looks at what every rendering must have, in Envoy's own types: the
+// holes of the after-check are closed by what is not there.
+func TestHazards(t *testing.T) {
+	for v := envoy.MinVersion; v <= envoy.MaxVersion; v++ {
+		for _, u := range []envoy.Arrangement{envoy.Resolve, envoy.Assert, envoy.Both} {
+			p := envoy.DefaultParams()
+			p.Version, p.Upstream, p.AcceptUnasserted, p.ClaimHeaders = v, u, true, claimHeaders
+			if u == envoy.Assert {
+				p.Endpoints = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")}
+			}
+			text, err := envoy.Bootstrap(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := fmt.Sprintf("%v %s", v, u)
+			for _, never := range []string{"retry_policy:", "hedge_policy:", "request_mirror_policies:", "internal_redirect_policy:", "use_http_header", "original_dst }", "retry_budget", "failure_mode_allow: true", "shadow_mode", "filter_enabled", "with_request_body", "preconnect_policy", "clear_route_cache: true", "weighted_clusters", "cluster_header"} {
+				if strings.Contains(string(text), never) {
+					t.Errorf("%s has %s", name, never)
+				}
+			}
+			if got := strings.Contains(string(text), "envoy.filters.http.upstream_rbac"); got != (u != envoy.Resolve && v >= 39) {
+				t.Errorf("%s: upstream_rbac %v", name, got)
+			}
+			if got := strings.Contains(string(text), "envoy.hashable_string"); got != (v >= 38) {
+				t.Errorf("%s: pool partition %v", name, got)
+			}
+			if got := strings.Contains(string(text), "max_requests_per_connection: 1 "); got != (v < 38) {
+				t.Errorf("%s: one request a connection %v", name, got)
+			}
+			if got := strings.Contains(string(text), "original_dst_address"); got != (u != envoy.Assert) {
+				t.Errorf("%s: pinned address %v", name, got)
+			}
+			if got := strings.Count(string(text), "max_retries: 0, max_connections: 4294967295"); got != 2 {
+				t.Errorf("%s: %d priorities without retries and without a connection limit", name, got)
+			}
+		}
+	}
+}
+
+func TestBadParams(t *testing.T) {
+	for _, tc := range []struct {
+		rule, want string
+		change     func(*envoy.Params)
+	}{
+		{"too old", "--envoy-version: 1.35; allowed: 1.36 to 1.40", func(p *envoy.Params) { p.Version = 35 }},
+		{"too new", "--envoy-version: 1.41; allowed: 1.36 to 1.40", func(p *envoy.Params) { p.Version = 41 }},
+		{"no arrangement", `--upstream: "neither"; allowed: resolve, assert, both`, func(p *envoy.Params) { p.Upstream = "neither" }},
+		{"assert below 1.39", "--upstream assert: Envoy 1.38 cannot compare", func(p *envoy.Params) {
+			p.Version, p.Upstream, p.Endpoints = 38, envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")}
+		}},
+		{"assert without hosts", "--endpoint: missing", func(p *envoy.Params) { p.Upstream = envoy.Assert }},
+		{"resolve with hosts", "--endpoint: 10.0.0.1:80; allowed with --upstream assert only", func(p *envoy.Params) { p.Endpoints = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")} }},
+		{"samepod nowhere", "--samepod: allowed: one of", func(p *envoy.Params) { p.AuthzAddress = netip.AddrPort{} }},
+		{"samepod twice", "--samepod: allowed: one of", func(p *envoy.Params) { p.AuthzPath = "/x" }},
+		{"a relative socket", `--samepod: "x.sock"; allowed: an absolute path`, func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "x.sock" }},
+		{"a socket with a line break", `--samepod: "/x\n- evil: {}"; allowed: an absolute path of printable ASCII`, func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "/x\n- evil: {}" }},
+		{"a cluster that writes CEL", "--cluster: ", func(p *envoy.Params) { p.Cluster = "x' || true || 'y" }},
+		{"a cluster that writes YAML", "--cluster: ", func(p *envoy.Params) { p.Cluster = "x\nadmin: {}" }},
+		{"a header that writes YAML", "claim header ", func(p *envoy.Params) { p.ClaimHeaders = []string{"x }, { prefix: y"} }},
+		{"metadata with a line break", "claim metadata namespace ", func(p *envoy.Params) { p.ClaimMetadata = []string{"a\nb"} }},
+		{"an extension with a line break", "--context-extension: ", func(p *envoy.Params) { p.ContextExtensions = map[string]string{"a": "b\nc"} }},
+		{"no check timeout", "--check-timeout: 0s; allowed: a positive duration", func(p *envoy.Params) { p.CheckTimeout = 0 }},
+		{"a negative stream duration", "--stream-duration: -1s", func(p *envoy.Params) { p.StreamDuration = -time.Second }},
+		{"a fraction of a millisecond", "--connect-timeout: 1ns; allowed: a positive duration in whole milliseconds", func(p *envoy.Params) { p.ConnectTimeout = 1 }},
+		{"no requests", "--max-requests: 0; allowed", func(p *envoy.Params) { p.MaxRequests = 0 }},
+	} {
+		p := envoy.DefaultParams()
+		tc.change(&p)
+		if _, err := envoy.Bootstrap(p); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%s:\n got %v\nwant %s", tc.rule, err, tc.want)
+		}
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	for _, tc := range []struct {
+		in   string
+		want envoy.Version
+	}{
+		{"1.36", 36}, {"1.36.4", 36}, {"1.40.0", 40},
+		{"", 0}, {"1", 0}, {"36", 0}, {"2.36", 0}, {"1.35", 0}, {"1.41", 0}, {"1.x", 0}, {"1.40.0.1", 0}, {"v1.40", 0}, {"1.-40", 0},
+	} {
+		if got, err := envoy.ParseVersion(tc.in); got != tc.want || (err == nil) != (tc.want != 0) {
+			t.Errorf("ParseVersion(%q) = %v, %v", tc.in, got, err)
+		}
+	}
+}
+
+// FuzzRender: whatever the strings say, what is rendered is the same structure.
+func FuzzRender(f *testing.F) {
+	f.Add("samepod_verified", "x-h", "ns", "k", "v", "/run/x.sock")
+	f.Add("a'b", "x: y", "a\"b", "{{", "}}", "/a b")
+	f.Fuzz(func(t *testing.T, cluster, header, namespace, key, value, path string) {
+		p := envoy.DefaultParams()
+		p.Cluster, p.ClaimHeaders, p.ClaimMetadata = cluster, []string{header}, []string{namespace}
+		p.ContextExtensions = map[string]string{key: value}
+		p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, path
+		text, err := envoy.Bootstrap(p)
+		if err != nil {
+			return
+		}
+		var b bootstrapv3.Bootstrap
+		var tree any
+		if err := yaml.Unmarshal(text, &tree); err != nil {
+			t.Fatalf("no YAML: %v\n%s", err, text)
+		}
+		if err := parse(tree, &b); err != nil {
+			t.Fatalf("no bootstrap: %v", err)
+		}
+		var names []string
+		for _, c := range b.GetStaticResources().GetClusters() {
+			names = append(names, c.GetName())
+		}
+		if len(names) != 2 || names[0] != cluster || b.GetStaticResources().GetClusters()[0].GetType() != clusterv3.Cluster_ORIGINAL_DST {
+			t.Errorf("clusters %q", names)
+		}
+		if got := b.GetStaticResources().GetClusters()[1].GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetPipe().GetPath(); got != path {
+			t.Errorf("path %q, want %q", got, path)
+		}
+	})
+}
