@@ -3,6 +3,7 @@ module github.com/samepod/samepod
 go 1.26.0
 
 require (
+	github.com/coder/websocket v1.8.15
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-logr/logr v1.4.4

@@ -1,0 +1,224 @@
+package lab
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Kube is a real etcd and a real kube-apiserver, without a kubelet: a test writes
+// the status of Pods itself.
+type Kube struct {
+	Client kubernetes.Interface // may do everything
+	URL    string
+	API    *Process
+
+	lab  *Lab
+	bin  string
+	args []string // of the API server
+	ca   string
+}
+
+// Users of the API server. Their tokens are their names.
+const (
+	userAdmin   = "admin"   // may do everything
+	UserSamepod = "samepod" // may get, list and watch Pods: what samepod needs
+	UserNobody  = "nobody"  // may do nothing
+)
+
+// StartKube starts both and waits until the API server is ready.
+func (l *Lab) StartKube(ctx context.Context) (*Kube, error) {
+	bin, err := KubeBinaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kube{lab: l, bin: bin}
+	etcd, err := k.startEtcd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	key := filepath.Join(l.Dir, "sa.key")
+	if err := writeKey(key); err != nil {
+		return nil, err
+	}
+	tokens := filepath.Join(l.Dir, "tokens.csv")
+	lines := []string{userAdmin + "," + userAdmin + "," + userAdmin + `,"system:masters"`}
+	for _, user := range []string{UserSamepod, UserNobody} {
+		lines = append(lines, user+","+user+","+user)
+	}
+	if err := os.WriteFile(tokens, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	certs := filepath.Join(l.Dir, "apiserver-certs")
+	k.URL, k.ca = fmt.Sprintf("https://127.0.0.1:%d", port), filepath.Join(certs, "apiserver.crt")
+	k.args = []string{
+		"--etcd-servers", etcd, "--secure-port", fmt.Sprint(port), "--bind-address", "127.0.0.1", "--cert-dir", certs,
+		"--service-account-key-file", key + ".pub", "--service-account-signing-key-file", key, "--service-account-issuer", "https://lab",
+		"--token-auth-file", tokens, "--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.0.0.0/24",
+		"--disable-admission-plugins", "ServiceAccount", "--shutdown-watch-termination-grace-period", "1s",
+	}
+	if err := k.StartAPI(ctx); err != nil {
+		return nil, err
+	}
+	return k, k.grant(ctx)
+}
+
+func (k *Kube) startEtcd(ctx context.Context) (url string, err error) {
+	client, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	peer, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	url = fmt.Sprintf("http://127.0.0.1:%d", client)
+	peerURL := fmt.Sprintf("http://127.0.0.1:%d", peer)
+	p, err := k.lab.Start("etcd", filepath.Join(k.bin, "etcd"), "--data-dir", filepath.Join(k.lab.Dir, "etcd"),
+		"--listen-client-urls", url, "--advertise-client-urls", url, "--listen-peer-urls", peerURL,
+		"--initial-advertise-peer-urls", peerURL, "--initial-cluster", "default="+peerURL, "--unsafe-no-fsync", "--log-level", "warn")
+	if err != nil {
+		return "", err
+	}
+	return url, wait(ctx, p, "etcd is healthy", 30*time.Second, func() bool {
+		status, _, err := get(url + "/health")
+		return err == nil && status == http.StatusOK
+	})
+}
+
+// StartAPI starts the API server, or starts it again on the same address and data.
+func (k *Kube) StartAPI(ctx context.Context) error {
+	var err error
+	if k.API, err = k.lab.Start("kube-apiserver", filepath.Join(k.bin, "kube-apiserver"), k.args...); err != nil {
+		return err
+	}
+	if err := wait(ctx, k.API, "the API server has a certificate", 30*time.Second, func() bool { return exists(k.ca) }); err != nil {
+		return err
+	}
+	config := &rest.Config{Host: k.URL, BearerToken: userAdmin, TLSClientConfig: rest.TLSClientConfig{CAFile: k.ca}, QPS: 1000, Burst: 2000}
+	if k.Client, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	return wait(ctx, k.API, "the API server is ready", 60*time.Second, func() bool {
+		_, err := k.Client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return err == nil
+	})
+}
+
+// grant gives UserSamepod exactly what samepod needs.
+func (k *Kube) grant(ctx context.Context) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "samepod"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}}}}
+	if _, err := k.Client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "samepod"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "samepod"}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: UserSamepod}}}
+	_, err := k.Client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	return err
+}
+
+// Kubeconfig writes a kubeconfig for a user; url is the API server's, or that of a
+// proxy before it.
+func (k *Kube) Kubeconfig(user, url string) (string, error) {
+	type object map[string]any
+	text, err := json.Marshal(object{
+		"apiVersion": "v1", "kind": "Config", "current-context": "lab",
+		"clusters": []object{{"name": "lab", "cluster": object{"server": url, "certificate-authority": k.ca, "tls-server-name": "127.0.0.1"}}},
+		"users":    []object{{"name": user, "user": object{"token": user}}},
+		"contexts": []object{{"name": "lab", "context": object{"cluster": "lab", "user": user}}},
+	})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(k.lab.Dir, fmt.Sprintf("kubeconfig-%s-%s", user, strings.NewReplacer("/", "", ":", "-").Replace(url)))
+	return path, os.WriteFile(path, text, 0o600)
+}
+
+// StartStatefulSetController runs the controller that builds a deleted Pod again
+// under its name.
+func (k *Kube) StartStatefulSetController() (*Process, error) {
+	config, err := k.Kubeconfig(userAdmin, k.URL)
+	if err != nil {
+		return nil, err
+	}
+	return k.lab.Start("statefulset-controller", filepath.Join(k.bin, "statefulset-controller"), "--kubeconfig", config)
+}
+
+// CreateNamespace creates a namespace.
+func (k *Kube) CreateNamespace(ctx context.Context, name string) error {
+	_, err := k.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	return err
+}
+
+// CreatePod creates a Pod, which is Pending and has no address.
+func (k *Kube) CreatePod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	return k.Client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "sandbox"}},
+		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "sandbox", Image: "sandbox"}}},
+	}, metav1.CreateOptions{})
+}
+
+// SetStatus writes phase and addresses as a kubelet would.
+func (k *Kube) SetStatus(ctx context.Context, namespace, name string, phase corev1.PodPhase, ips ...netip.Addr) error {
+	status := map[string]any{"phase": phase, "podIP": nil, "podIPs": nil}
+	var list []map[string]string
+	for _, ip := range ips {
+		list = append(list, map[string]string{"ip": ip.String()})
+	}
+	if len(list) > 0 {
+		status["podIP"], status["podIPs"] = list[0]["ip"], list
+	}
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return err
+	}
+	_, err = k.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}
+
+// DeletePod deletes a Pod; graceful leaves it terminating, since there is no
+// kubelet that would end it.
+func (k *Kube) DeletePod(ctx context.Context, namespace, name string, graceful bool) error {
+	grace := int64(0)
+	if graceful {
+		grace = 30
+	}
+	return k.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace})
+}
+
+// writeKey writes a key for service account tokens, and its public half beside it.
+func writeKey(path string) error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return err
+	}
+	private := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	if err := os.WriteFile(path, private, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(path+".pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600)
+}
