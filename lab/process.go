@@ -82,6 +82,15 @@ func (l *Lab) Start(name, path string, args ...string) (*Process, error) {
 	return p, nil
 }
 
+// Output runs a program to its end and returns what it printed.
+func Output(ctx context.Context, path string, args ...string) ([]byte, error) {
+	out, err := exec.CommandContext(ctx, path, args...).Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return nil, fmt.Errorf("%s: %w\n%s", path, err, exit.Stderr)
+	}
+	return out, err
+}
+
 // Stop asks the process to end (SIGTERM), waits up to grace, and then kills it.
 // It reports how it ended.
 func (p *Process) Stop(grace time.Duration) error {

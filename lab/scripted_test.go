@@ -206,7 +206,7 @@ func TestShadowMode(t *testing.T) {
 			return bytes.Replace(config, []byte("failure_mode_allow: false"), []byte("shadow_mode: true\n              failure_mode_allow: false"), 1)
 		}
 
-		a.envoy = must2(a.StartEnvoy(t.Context(), "envoy", version, shadow(a.samepod.Authz.String())))(t)
+		a.envoy = must2(a.StartEnvoy(t.Context(), "envoy", envoyBinary(t, version), shadow(a.samepod.Authz.String())))(t)
 		a.waitVerdicts()
 		if c := do(t, "GET", a.envoy.URL("/ping"), "", claimOn("a", "uid-a", addr)...); c.status != 200 {
 			t.Fatalf("an allow: %d %s", c.status, c.body)
@@ -221,7 +221,7 @@ func TestShadowMode(t *testing.T) {
 
 		authz := must2(a.StartAuthzServer())(t)
 		authz.Say(says(denyWith(409, map[string]any{"samepod_upstream": pod.Addr.String(), "samepod_pod_uid": "uid-a"})))
-		control := must2(a.StartEnvoy(t.Context(), "control", version, shadow(authz.Addr.String())))(t)
+		control := must2(a.StartEnvoy(t.Context(), "control", envoyBinary(t, version), shadow(authz.Addr.String())))(t)
 		eventually(t, "the control gets verdicts", func() bool {
 			return do(t, "GET", control.URL("/ping"), "").status == 200 // the denial was dialled
 		})
