@@ -33,6 +33,7 @@ func newEnvoy() *cobra.Command {
 		Use:   "envoy",
 		Short: "Print Envoy's side of the configuration",
 		Args:  cobra.NoArgs,
+		RunE:  help,
 	}
 	for _, c := range []struct {
 		use, short string

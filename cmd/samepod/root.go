@@ -16,10 +16,15 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true, // run prints them, once
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
+		RunE:          help,
 	}
 	root.AddCommand(newServe(), newEnvoy())
 	return root
 }
+
+// help is what a command does that has only subcommands. Without it cobra takes an
+// unknown subcommand for a request for help, and exits 0.
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // version is the module's version, or the commit that it was built from.
 func version() string {
