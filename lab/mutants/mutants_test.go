@@ -1,0 +1,121 @@
+// Package mutants holds the tests to what they claim: each line of its table breaks
+// one safety property in the source, and a named test must fail.
+package mutants
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var mutants = []struct {
+	breaks   string
+	file     string
+	old, new string
+	run      string // the test of the file's package that must catch it
+}{
+	{"a terminal Pod holds its address", "identity/pod.go", "return !p.Terminal() && !p.Terminating", "return !p.Terminating", "TestLook$"},
+	{"a terminating Pod spoils the address of its successor", "identity/pod.go", "&& !p.Terminating && !p.HostNetwork", "&& !p.HostNetwork", "TestLook$"},
+	{"a host-network Pod holds its node's address", "identity/pod.go", "&& !p.Terminating && !p.HostNetwork", "&& !p.Terminating", "TestLook$"},
+	{"a late delete removes the new Pod of the name", "identity/feed.go", `&& (uid == "" || e.pod.UID == uid)`, "", "TestLook$"},
+	{"a rebuilt Pod leaves its old address behind", "identity/index.go", "if prev != nil {\n\t\tx.forget", "if prev != nil && next.pod == nil {\n\t\tx.forget", "TestLook$"},
+	{"an address change leaves the old address behind", "identity/index.go", "if list = slices.Delete(list, i, i+1); len(list) == 0 {", "if len(list) == 0 {", "TestModel$"},
+	{"a list adds to what was there", "identity/feed.go", "if e.feed == f && !listed[name] {", "if e.feed == f && false {", "TestLook$"},
+	{"a node address is forgotten with the first of its Pods", "identity/index.go", "if x.nodes[addr]--; x.nodes[addr] == 0 {", "if true {", "TestNodeAddresses$"},
+	{"nothing gets stale", "identity/feed.go", "if s.Age > f.bound {", "if false {", "TestFreshness$"},
+	{"what was never listed is believed", "identity/feed.go", "if !f.synced {\n\t\treturn s\n\t}", "", "TestFreshness$"},
+	{"the freshest feed decides", "identity/feed.go", "s.Freshness < worst.Freshness ||", "s.Freshness > worst.Freshness ||", "TestWorstFeedDecides$"},
+	{"an old word renews", "identity/feed.go", "if at.After(f.seen) {\n\t\tf.seen = at\n\t}", "f.seen = at", "TestFreshness$"},
+	{"a machine that slept believes what it knew", "identity/feed.go", "max(now.Sub(then), now.Round(0).Sub(then.Round(0)), 0)", "max(now.Sub(then), 0)", "TestAge$"},
+	{"a zone is taken in an API object", "identity/addr.go", `if addr.Zone() != "" {`, "if false {", "TestParseAddr$"},
+	{"a mapped address is another key", "identity/addr.go", "return addr.Unmap(), nil", "return addr, nil", "TestParseAddr$"},
+	{"any text of an address is taken", "identity/addr.go", "case string(ap.AppendTo(canonical[:0])) != s:", "case string(ap.AppendTo(canonical[:0])) == \"\":", "TestParseAddrPort$"},
+	{"an object with two truths is believed", "identity/object.go", "p.Malformed = first.Error()", "", "TestObject$"},
+
+	{"another uid is the same Pod", "authz/verdict.go", "case !c.AnyUID && pod.UID != c.UID:", "case false:", "TestDecide$"},
+	{"two holders are one", "authz/verdict.go", "case v.Others > 0:", "case false:", "TestDecide$"},
+	{"an address that the Pod lost is dialled", "authz/verdict.go", "case !v.Holds:", "case false:", "TestDecide$"},
+	{"a dead Pod is dialled", "authz/verdict.go", "case pod.Terminal():", "case false:", "TestDecide$"},
+	{"a dying Pod is dialled", "authz/verdict.go", "case pod.Terminating:", "case false:", "TestDecide$"},
+	{"a Pod of the host network is dialled", "authz/verdict.go", "case pod.HostNetwork, pod.Mirror,", "case pod.Mirror,", "TestDecide$"},
+	{"a mirror Pod is dialled", "authz/verdict.go", "case pod.HostNetwork, pod.Mirror,", "case pod.HostNetwork,", "TestDecide$"},
+	{"a Pod that never ran is dialled", "authz/verdict.go", "case pod.Phase != identity.PhaseRunning,", "case", "TestDecide$"},
+	{"a stale view allows", "authz/verdict.go", "case v.Freshness != identity.Fresh:", "case false:", "TestDecideFreshness$"},
+	{"the scope is open", "authz/verdict.go", "!p.Scope.Contains(c.Pod.Namespace), v.Found", "v.Found", "TestDecide$"},
+	{"the selector is ignored", "authz/verdict.go", ", v.Found && !pod.Selected:", ":", "TestDecide$"},
+	{"every port is open", "authz/verdict.go", "case !p.Ports.Contains(c.Port):", "case false:", "TestDecide$"},
+	{"every address is open", "authz/verdict.go", "case !p.Addresses.Allows(v.Addr, v.Node):", "case false:", "TestDecide$"},
+	{"what the token says is ignored", "authz/verdict.go", "case !c.Authorized, ", "case ", "TestDecide$"},
+	{"0.0.0.0/0 opens the metadata service", "authz/addresses.go", "p.Contains(addr) && p.Bits() >= closed.Bits() && closed.Contains(p.Addr())", "p.Contains(addr)", "TestAddresses$"},
+	{"the last of two headers wins", "authz/request.go", `if n > 1 || strings.Contains(value, ",") {`, `if strings.Contains(value, ",") {`, "TestClaim$"},
+	{"a joined header is one", "authz/request.go", `if n > 1 || strings.Contains(value, ",") {`, "if n > 1 {", "TestClaim$"},
+	{"a missing uid is optional", "authz/claim.go", "m.UID, !m.UIDOptional,", "m.UID, false,", "TestClaim$"},
+	{"a denial allows", "authz/response.go", "Status: &rpcstatus.Status{Code: int32(denialCode(v.Reason.Status())), Message: word},", "Status: &rpcstatus.Status{Message: word},", "TestDenials$"},
+	{"a denial has no status, which allows", "authz/response.go", "Status: &rpcstatus.Status{Code: int32(denialCode(v.Reason.Status())), Message: word},", "", "TestDenials$"},
+	{"a denial can be dialled", "authz/response.go", "DecisionKey: structpb.NewStringValue(decision),\n\t\t}},\n\t}\n}\n\n// denialCode", "DecisionKey: structpb.NewStringValue(decision), UpstreamKey: structpb.NewStringValue(v.Upstream.String()),\n\t\t}},\n\t}\n}\n\n// denialCode", "TestDenials$"},
+	{"an allow without a uid", "authz/response.go", `v.Upstream.IsValid() && v.UID != "":`, "v.Upstream.IsValid():", "TestContradictoryVerdictsDeny$"},
+	{"a client's header is appended to", "authz/response.go", "Append:       wrapperspb.Bool(false),", "Append:       wrapperspb.Bool(true),", "TestAllow$"},
+	{"bytes that do not unmarshal are a gRPC error", "authz/codec.go", "proto.Reset(req)", "proto.Reset(req)\n\tif err != nil {\n\t\treturn err\n\t}", "TestUndecodable$"},
+	{"a panic ends the process", "authz/server.go", "if p := recover(); p != nil {", "if p := any(nil); p != nil {", "TestNeverAnError$"},
+
+	{"the first list may be of any age", "identity/kube/watch.go", `options.ResourceVersion = ""`, "_ = options", "TestOrdinaryList$"},
+	{"a list brings back what is gone", "identity/kube/store.go", "if err == nil && order < 0 {", "if err == nil && order < -1 {", "TestNoTimeTravel$"},
+	{"what is no Pod is passed over", "identity/kube/guard.go", "if !isPod || pod == nil ||", "if false && pod == nil ||", "TestNonsenseEvents$"},
+	{"a silent watch is trusted", "identity/kube/guard.go", "case <-silent.C:", "case <-(chan int)(nil):", "TestSilentWatch$"},
+	{"a bookmark proves nothing", "identity/kube/store.go", "s.feed.Renew(time.Now())", "", "TestQuietCluster$"},
+	{"half a file is a file", "identity/podsfile/parse.go", "case err != nil:\n\t\t\treturn nil, yamlError(err)", "case err != nil:\n\t\t\treturn r.pods, nil", "TestParse$"},
+	{"an empty file is a world without Pods", "identity/podsfile/parse.go", "case errors.Is(err, io.EOF) && !found:", "case found && false:", "TestParse$"},
+	{"an edit within a tick is missed", "identity/podsfile/source.go", "if s.last = info; asOf.Sub(info.ModTime()) < unsettled {", "if s.last = info; false {", "TestSameSizeSameTick$"},
+	{"a broken file renews", "identity/podsfile/source.go", "s.Feed.Fail(err)\n", "s.Feed.Renew(asOf)\n", "TestBrokenEdit$"},
+
+	{"a request may wait for a connection", "envoy/envoy.yaml.tmpl", "priority: HIGH, max_retries: 0, max_connections: 4294967295", "priority: HIGH, max_retries: 0, max_connections: 1024", "TestHazards$"},
+	{"a cluster's name writes CEL", "envoy/params.go", "case !clusterName.MatchString(p.Cluster):", "case false:", "TestBadParams$"},
+	{"a number is a string", "cmd/samepod/strict.go", `n.Tag != "!!str"`, "false", "TestBadConfig$"},
+	{"an empty selector selects all", "cmd/samepod/config.go", "if len(c.MatchLabels) == 0 && len(c.MatchExpressions) == 0 {", "if false {", "TestBadConfig$"},
+	{"anyone may listen without TLS", "cmd/samepod/listen.go", "if !local && !f.insecure {", "if !local && false {", "TestListen$"},
+}
+
+func TestMutants(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants {
+		t.Run(strings.ReplaceAll(m.breaks, "/", "_"), func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(root, m.file)
+			source, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := bytes.Count(source, []byte(m.old)); n != 1 {
+				t.Fatalf("%s has %d times %q; the line of this table is out of date", m.file, n, m.old)
+			}
+			mutated := filepath.Join(t.TempDir(), filepath.Base(path))
+			if err := os.WriteFile(mutated, bytes.Replace(source, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			overlay := filepath.Join(t.TempDir(), "overlay.json")
+			text, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(overlay, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-short", "-timeout=60s", "-run", m.run, "./"+filepath.Dir(m.file))
+			cmd.Dir = root
+			out, err := cmd.CombinedOutput()
+			switch {
+			case err == nil:
+				t.Errorf("%s: %s passes although %s", m.file, m.run, m.breaks)
+			case bytes.Contains(out, []byte("build failed")), bytes.Contains(out, []byte("no test files")), bytes.Contains(out, []byte("no tests to run")):
+				t.Errorf("%s: the mutant shows nothing:\n%s", m.file, out)
+			}
+		})
+	}
+}
