@@ -1,4 +1,63 @@
+# The targets install what they need into .cache and use it again.
+
+GOLANGCI_LINT := v2.15.0
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+.PHONY: build
+build: ## build bin/samepod
+	go build -o bin/samepod ./cmd/samepod
+
 .PHONY: test
-test: ## run every test with the race detector
+test: tools ## run everything, with the race detector: units, mutants, four Envoys, a real API server
+	@rm -f .cache/report.txt
 	go vet ./...
-	go test -race ./...
+	go test -race ./authz ./cmd/... ./envoy ./identity/...
+	go test -count=1 ./lab/mutants
+	go test -race -count=1 -timeout 20m ./lab
+	@cat .cache/report.txt
+	@echo "$$(go test -list . ./... | grep -c '^\(Test\|Fuzz\)') tests and fuzzers, $$(grep -c '^	{"' lab/mutants/mutants_test.go) mutants: all green"
+
+.PHONY: tools
+tools: ## get the Envoys, and build etcd and kube-apiserver
+	@go run ./lab/install envoys kube
+
+.PHONY: lint
+lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangci.yml says
+	.cache/bin/golangci-lint-$(GOLANGCI_LINT) run ./...
+
+.cache/bin/golangci-lint-$(GOLANGCI_LINT):
+	@echo "building golangci-lint $(GOLANGCI_LINT) (minutes, the first time)"
+	GOBIN=$(CURDIR)/.cache/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
+	@mv .cache/bin/golangci-lint $@
+
+.PHONY: fuzz
+fuzz: ## run every fuzzer for 30 s
+	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse authz:Claim authz:Check envoy:Render cmd/samepod:Config; do \
+		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
+
+.PHONY: bench
+bench: ## what a check costs, and what reading a list of Pods costs
+	go test -run '^$$' -bench . -benchmem ./identity ./authz
+
+.PHONY: golden
+golden: ## write the goldens and the generated parts of the documents
+	go test ./envoy -run Golden -update
+	go test ./cmd/samepod -run Docs -update
+
+.PHONY: demo
+demo: ## play the incident on a real Envoy, without and with samepod
+	@go run ./lab/install envoy-newest
+	@go run ./lab/demo
+
+.PHONY: demo-up
+demo-up: ## the same, and leave it running for a curl by hand
+	@go run ./lab/install envoy-newest
+	@go run ./lab/demo -up
+
+.PHONY: demo-kube
+demo-kube: ## the same on a real etcd and kube-apiserver
+	@go run ./lab/install envoy-newest kube
+	@go run ./lab/demo -kube

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -182,10 +183,10 @@ func TestLateEvents(t *testing.T) {
 			return
 		}
 		if len(a) > 0 {
-			merge(append(done[:len(done):len(done)], a[0]), a[1:], b)
+			merge(append(slices.Clip(done), a[0]), a[1:], b)
 		}
 		if len(b) > 0 {
-			merge(append(done[:len(done):len(done)], b[0]), a, b[1:])
+			merge(append(slices.Clip(done), b[0]), a, b[1:])
 		}
 	}
 	merge(nil, ofA, ofB)

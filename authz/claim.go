@@ -71,7 +71,7 @@ func refuse(err error) Verdict {
 
 // claim reads the claim of a request. Nothing is guessed: a field that is not in
 // its one accepted form is an error, even where another field would do.
-func (m *Mapping) claim(attrs *authv3.AttributeContext) (Claim, error) {
+func (m Mapping) claim(attrs *authv3.AttributeContext) (Claim, error) {
 	var c Claim
 	var err error
 	if c.Pod, _, err = field(attrs, m.Target, true, identity.ParseNamespacedName); err != nil {
@@ -82,7 +82,7 @@ func (m *Mapping) claim(attrs *authv3.AttributeContext) (Claim, error) {
 		return Claim{}, err
 	}
 	c.AnyUID = !uid
-	recorded, port := false, false
+	var recorded, port bool
 	if c.Recorded, recorded, err = field(attrs, m.Recorded, false, identity.ParseAddrPort); err != nil {
 		return Claim{}, err
 	}

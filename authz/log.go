@@ -19,12 +19,13 @@ const (
 // It is for operators, so it may name who holds the address now, which the
 // answer to the caller never does.
 func (s *Server) record(ctx context.Context, d *decision) {
-	level, message := slog.LevelInfo, "denied"
+	level := slog.LevelInfo
 	switch d.verdict.Reason {
 	case SamePod:
-		level, message = slog.LevelDebug, "allowed"
+		level = slog.LevelDebug
 	case Internal:
 		level = slog.LevelError
+	default:
 	}
 	if !s.Log.Enabled(ctx, level) {
 		return
@@ -44,7 +45,11 @@ func (s *Server) record(ctx context.Context, d *decision) {
 		attrs = append(attrs, s.holderAttrs(d.view)...)
 		attrs = append(attrs, slog.String("feed", d.view.Feed), slog.Duration("age", d.view.Age))
 	}
-	s.Log.LogAttrs(ctx, level, message, attrs...)
+	if d.verdict.Reason == SamePod {
+		s.Log.LogAttrs(ctx, level, "allowed", attrs...)
+	} else {
+		s.Log.LogAttrs(ctx, level, "denied", attrs...)
+	}
 }
 
 func claimAttr(c Claim) slog.Attr {
@@ -106,7 +111,7 @@ func tenures(past []identity.Tenure) []string {
 		if len(lines) == most {
 			break
 		}
-		lines = append(lines, t.NamespacedName.String()+" "+string(t.UID)+" "+instant(t.From, "?")+" to "+instant(t.To, "now"))
+		lines = append(lines, t.String()+" "+string(t.UID)+" "+instant(t.From, "?")+" to "+instant(t.To, "now"))
 	}
 	return lines
 }

@@ -19,6 +19,7 @@ const (
 	SamePod
 
 	// 409: positive evidence that it is not, or not provably, the same Pod.
+
 	PodGone
 	PodReplaced
 	PodTerminal
@@ -33,22 +34,27 @@ const (
 	Unverifiable
 
 	// 404: no such sandbox, and a live read agrees.
+
 	UnknownSandbox
 
 	// 403: outside of what the operator allows.
+
 	AddressNotAllowed
 	PortNotAllowed
 	TargetNotAllowed
 
 	// 401: secure access or signature missing or wrong.
+
 	AccessDenied
 
 	// 400: the request does not say, or says two things.
+
 	ClaimMissing
 	ClaimMalformed
 	ClaimConflict
 
 	// 503: we cannot know, or not yet. It is not a no.
+
 	NotSynced
 	ViewStale
 	PodNotReady

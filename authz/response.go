@@ -98,9 +98,9 @@ func denied(v Verdict, decision string) *authv3.CheckResponse {
 		headers = append(headers, overwrite("retry-after", "1"))
 	}
 	return &authv3.CheckResponse{
-		Status: &rpcstatus.Status{Code: int32(denialCode(v.Reason.Status())), Message: word},
+		Status: &rpcstatus.Status{Code: denialCode(v.Reason.Status()), Message: word},
 		HttpResponse: &authv3.CheckResponse_DeniedResponse{DeniedResponse: &authv3.DeniedHttpResponse{
-			Status:  &typev3.HttpStatus{Code: typev3.StatusCode(v.Reason.Status())},
+			Status:  &typev3.HttpStatus{Code: typev3.StatusCode(v.Reason.Status())}, //nolint:gosec // a status of our table
 			Headers: headers,
 			Body:    text.String(),
 		}},
@@ -112,20 +112,20 @@ func denied(v Verdict, decision string) *authv3.CheckResponse {
 
 // denialCode is the gRPC code beside an HTTP status. Envoy looks only at whether
 // it is 0, which would allow, so the default is not.
-func denialCode(status int) codes.Code {
+func denialCode(status int) int32 {
 	switch status {
 	case http.StatusBadRequest:
-		return codes.InvalidArgument
+		return int32(codes.InvalidArgument)
 	case http.StatusUnauthorized:
-		return codes.Unauthenticated
+		return int32(codes.Unauthenticated)
 	case http.StatusNotFound:
-		return codes.NotFound
+		return int32(codes.NotFound)
 	case http.StatusConflict:
-		return codes.FailedPrecondition
+		return int32(codes.FailedPrecondition)
 	case http.StatusServiceUnavailable:
-		return codes.Unavailable
+		return int32(codes.Unavailable)
 	}
-	return codes.PermissionDenied
+	return int32(codes.PermissionDenied)
 }
 
 // overwrite sets a header whatever stands there. Both fields say so: some Envoys
@@ -134,7 +134,7 @@ func denialCode(status int) codes.Code {
 func overwrite(key, value string) *corev3.HeaderValueOption {
 	return &corev3.HeaderValueOption{
 		Header:       &corev3.HeaderValue{Key: key, Value: value},
-		Append:       wrapperspb.Bool(false),
+		Append:       wrapperspb.Bool(false), //nolint:staticcheck // deprecated, and what some Envoys read
 		AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
 	}
 }

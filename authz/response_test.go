@@ -56,6 +56,7 @@ func denialHeaders(t *testing.T, options []*corev3.HeaderValueOption) map[string
 	t.Helper()
 	got := map[string]string{}
 	for _, o := range options {
+		//nolint:staticcheck // deprecated, and what some Envoys read
 		if o.GetAppend() == nil || o.GetAppend().GetValue() || o.GetAppendAction() != corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD {
 			t.Errorf("header %s does not overwrite in both fields: %v", o.GetHeader().GetKey(), o)
 		}
@@ -136,7 +137,7 @@ func TestAllow(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"x-samepod-pod-uid": "U-a"}, denialHeaders(t, ok.GetHeaders())); diff != "" {
 			t.Errorf("headers (-want +got):\n%s", diff)
 		}
-		//lint:ignore SA1019 deprecated, and overriding our metadata where it is set
+		//nolint:staticcheck // deprecated, and overriding our metadata where it is set
 		if len(ok.GetHeadersToRemove())+len(ok.GetResponseHeadersToAdd())+len(ok.GetQueryParametersToSet())+len(ok.GetQueryParametersToRemove()) > 0 || ok.GetDynamicMetadata() != nil {
 			t.Errorf("an allow sets more than it may: %v", ok)
 		}
@@ -144,7 +145,7 @@ func TestAllow(t *testing.T) {
 }
 
 // TestContradictoryVerdictsDeny: an allow that lacks its address or its uid is a
-// bug somewhere, and no allow. Without a uid Envoy would put the request into the
+// mistake somewhere, and no allow. Without a uid Envoy would put the request into the
 // pool of all requests without one.
 func TestContradictoryVerdictsDeny(t *testing.T) {
 	up := netip.MustParseAddrPort("10.0.0.1:80")

@@ -20,6 +20,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
@@ -218,7 +219,7 @@ func TestUndecodable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go control.Serve(l) //nolint:errcheck // ends with Stop
+	go control.Serve(l)
 	defer control.Stop()
 	controlConn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{encoding.GetCodecV2("proto")})))
 	if err != nil {
@@ -385,14 +386,16 @@ func TestKeepalive(t *testing.T) {
 	if _, err := client.Check(t.Context(), request()); err != nil {
 		t.Fatal(err)
 	}
-	before := conn.GetState()
-	changed := conn.WaitForStateChange(timeout(t, 45*time.Second), before)
-	if changed {
-		t.Errorf("the connection went from %v to %v", before, conn.GetState())
+	for s := conn.GetState(); s != connectivity.Ready; s = conn.GetState() {
+		conn.WaitForStateChange(t.Context(), s)
+	}
+	if conn.WaitForStateChange(timeout(t, 45*time.Second), connectivity.Ready) {
+		t.Errorf("the connection went to %v", conn.GetState())
 	}
 }
 
 func timeout(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx

@@ -64,9 +64,6 @@ func gone(p identity.Pod) event {
 func goneByKey(p identity.Pod) event {
 	return func(f *identity.Feed) { f.Delete(p.NamespacedName, "", time.Now()) }
 }
-func relist(pods ...identity.Pod) event {
-	return func(f *identity.Feed) { f.Replace(pods, time.Now()) }
-}
 
 type event func(*identity.Feed)
 

@@ -56,13 +56,13 @@ func ParseVersion(s string) (Version, error) {
 type Arrangement string
 
 const (
-	// Resolve: Envoy dials the address that samepod returns (ORIGINAL_DST).
+	// Resolve makes Envoy dial the address that samepod returns (ORIGINAL_DST).
 	Resolve Arrangement = "resolve"
-	// Assert: a cluster of the operator's picks the host, and Envoy refuses it
+	// Assert lets a cluster of the operator's pick the host, and Envoy refuses it
 	// unless it is the address that samepod returned. Only for hosts with one
 	// address: STATIC, STRICT_DNS, EDS without additional_addresses.
 	Assert Arrangement = "assert"
-	// Both: Envoy dials the address that samepod returns, and refuses to dial any
+	// Both makes Envoy dial the address that samepod returns, and refuse to dial any
 	// other, whatever a filter before or behind ours did.
 	Both Arrangement = "both"
 )

@@ -127,11 +127,11 @@ func (f *Feed) renew(at time.Time) {
 type Freshness uint8
 
 const (
-	// NotSynced: some source has not delivered its first list.
+	// NotSynced says that some source has not delivered its first list.
 	NotSynced Freshness = iota
-	// Stale: some source's word is older than its bound.
+	// Stale says that some source's word is older than its bound.
 	Stale
-	// Fresh: every source has spoken, and recently enough.
+	// Fresh says that every source has spoken, and recently enough.
 	Fresh
 )
 

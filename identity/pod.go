@@ -35,7 +35,7 @@ func ParsePhase(s string) (Phase, error) {
 		return PhaseUnknown, nil
 	}
 	if i := slices.Index(phaseNames[:], s); i >= 0 {
-		return Phase(i), nil
+		return Phase(i), nil //nolint:gosec // an index of five names
 	}
 	return PhaseUnknown, fmt.Errorf("must be one of %v", phaseNames)
 }

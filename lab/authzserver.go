@@ -37,7 +37,7 @@ func (l *Lab) StartAuthzServer() (*AuthzServer, error) {
 	healthy := health.NewServer()
 	healthy.SetServingStatus(authv3.Authorization_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
 	healthv1.RegisterHealthServer(server, healthy)
-	go server.Serve(listener) //nolint:errcheck // ends with Stop
+	go server.Serve(listener)
 	l.onClose(server.Stop)
 	return s, nil
 }

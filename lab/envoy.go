@@ -189,7 +189,7 @@ func jsonLines(path string, f func(line []byte) (more bool)) error {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return nil //nolint:nilerr // the end, or a line of which the rest is still to come
+			return nil // the end, or a line of which the rest is still to come
 		}
 		if bytes.HasPrefix(line, []byte("{")) && !f(line) {
 			return nil

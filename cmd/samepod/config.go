@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,7 +98,7 @@ type settings struct {
 
 // loadConfig reads samepod.yaml.
 func loadConfig(path string) (settings, error) {
-	f, err := os.Open(path)
+	f, err := os.Open(path) //nolint:gosec // the operator's own file
 	if err != nil {
 		return settings{}, fmt.Errorf("--config: %w", err)
 	}
@@ -170,10 +171,8 @@ func (c *claimConfig) mapping() (authz.Mapping, error) {
 	}
 	all := m.Sources()
 	for i, s := range all {
-		for _, other := range all[:i] {
-			if s == other {
-				return authz.Mapping{}, fmt.Errorf("claim: two fields stand in %s", s)
-			}
+		if slices.Contains(all[:i], s) {
+			return authz.Mapping{}, fmt.Errorf("claim: two fields stand in %s", s)
 		}
 	}
 	return m, nil

@@ -101,7 +101,7 @@ type tenure struct {
 func tenures(past []identity.Tenure) []tenure {
 	all := make([]tenure, len(past))
 	for i, t := range past {
-		all[i] = tenure{Pod: t.NamespacedName.String(), UID: string(t.UID)}
+		all[i] = tenure{Pod: t.String(), UID: string(t.UID)}
 		if !t.From.IsZero() {
 			all[i].From = &past[i].From
 		}

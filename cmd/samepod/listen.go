@@ -90,7 +90,7 @@ func listenAuthz(address string, f serveFlags) (net.Listener, error) {
 		return nil, err
 	}
 	if !local && !f.insecure {
-		l.Close()
+		_ = l.Close()
 		return nil, fmt.Errorf("%q: not loopback, and without TLS whoever reaches it learns addresses and uids of Pods; allowed: loopback, unix:///path, or --insecure-authz", address)
 	}
 	return l, nil
@@ -125,7 +125,7 @@ func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	default:
 		conn, err := net.Dial("unix", path)
 		if err == nil {
-			conn.Close()
+			_ = conn.Close()
 			return nil, fmt.Errorf("%s: somebody serves there", path)
 		}
 		if !errors.Is(err, syscall.ECONNREFUSED) {
@@ -140,7 +140,7 @@ func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 		return nil, err
 	}
 	if err := os.Chmod(path, mode); err != nil {
-		l.Close()
+		_ = l.Close()
 		return nil, err
 	}
 	return l, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,10 +46,8 @@ func version() string {
 
 // oneOf checks a flag whose values are a closed set.
 func oneOf(flag, value string, allowed ...string) error {
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return fmt.Errorf("--%s: %q; allowed: %s", flag, value, strings.Join(allowed, ", "))
 }

@@ -30,10 +30,9 @@ type apiServer struct {
 	list  func(n int, r *http.Request) (version string, pods []corev1.Pod, status *metav1.Status)
 	watch func(n int, r *http.Request, send func(kind string, object any)) *metav1.Status
 
-	mu       sync.Mutex
-	lists    []*http.Request
-	watches  []*http.Request
-	closedBy int // connections that were closed
+	mu      sync.Mutex
+	lists   []*http.Request
+	watches []*http.Request
 }
 
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -329,8 +328,6 @@ func TestMissedDeletion(t *testing.T) {
 // a bounded rate (skywalking#8565), nothing is served meanwhile, and one good list
 // ends it.
 func TestExpiredForLong(t *testing.T) {
-	var recover sync.WaitGroup
-	recover.Add(1)
 	ok := make(chan struct{})
 	a := &apiServer{
 		list: func(int, *http.Request) (string, []corev1.Pod, *metav1.Status) {

@@ -96,7 +96,7 @@ func (s *store) saw(version string) error {
 func (s *store) translate(pod *corev1.Pod) identity.Pod {
 	p, err := object(pod).Pod(s.selected)
 	if err != nil {
-		s.log.Warn("a Pod cannot be understood; requests for it are denied", "pod", p.NamespacedName.String(), "err", err)
+		s.log.Warn("a Pod cannot be understood; requests for it are denied", "pod", p.String(), "err", err)
 	}
 	return p
 }

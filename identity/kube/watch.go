@@ -63,8 +63,8 @@ func (w *watch) run(ctx context.Context) {
 }
 
 // listTimeout bounds a list, or a page of one. The largest clusters list in
-// seconds; an API server that takes the request and is silent would be waited for
-// for ever.
+// seconds; an API server that takes the request and is silent would be waited for without
+// end.
 const listTimeout = time.Minute
 
 // list is asked where the API server has no streaming lists, or fails at one.

@@ -146,13 +146,13 @@ func (r *reader) pod(node *yaml.Node, kindRequired bool) error {
 	}
 	got, err := p.object().Pod(r.selected)
 	if fieldErr, ok := errors.AsType[*identity.FieldError](err); ok {
-		return errorAt(node, fieldErr.Field, fmt.Errorf("Pod %s: %w", got.NamespacedName, err))
+		return errorAt(node, fieldErr.Field, fmt.Errorf("pod %s: %w", got.NamespacedName, err))
 	}
 	if first, taken := r.names[got.NamespacedName]; taken {
-		return errorAt(node, "metadata.name", fmt.Errorf("Pod %s: occurs already at line %d", got.NamespacedName, first))
+		return errorAt(node, "metadata.name", fmt.Errorf("pod %s: occurs already at line %d", got.NamespacedName, first))
 	}
 	if first, taken := r.uids[got.UID]; taken {
-		return errorAt(node, "metadata.uid", fmt.Errorf("Pod %s: metadata.uid: %q: another Pod has it, at line %d", got.NamespacedName, got.UID, first))
+		return errorAt(node, "metadata.uid", fmt.Errorf("pod %s: metadata.uid: %q: another Pod has it, at line %d", got.NamespacedName, got.UID, first))
 	}
 	r.names[got.NamespacedName], r.uids[got.UID] = line(node, "metadata.name"), line(node, "metadata.uid")
 	r.pods = append(r.pods, got)

@@ -62,17 +62,17 @@ func TestParse(t *testing.T) {
 		{"a list of Pods without a kind", "- kind: Pod\n", "line 1: must be a mapping: a Pod, PodList or List"},
 		{"items is no list", "kind: List\nitems: {a: b}\n", "line 2: cannot unmarshal !!map into []yaml.Node"},
 		{"hostNetwork is no boolean", "kind: Pod\nmetadata: {namespace: ns, name: a, uid: A}\nspec:\n  hostNetwork: maybe\n", "line 4: cannot unmarshal !!str `maybe` into bool"},
-		{"no uid", "kind: Pod\nmetadata:\n  namespace: ns\n  name: a\n", `line 3: Pod ns/a: metadata.uid: "": a uid has 1 to 128 characters`},
-		{"a bad address", strings.Replace(podA, "10.0.0.1", "10.0.0.256", 1), `line 3: Pod ns/a: status.podIPs[0].ip: "10.0.0.256": not an IP address`},
-		{"the second address of the second Pod", "kind: List\nitems:\n- kind: Pod\n  metadata: {namespace: ns, name: a, uid: A}\n- kind: Pod\n  metadata: {namespace: ns, name: b, uid: B}\n  status:\n    podIPs:\n    - ip: 10.0.0.1\n    - ip: fe80::1%eth0\n", `line 10: Pod ns/b: status.podIPs[1].ip: "fe80::1%eth0": an IP address of a Pod has no zone`},
-		{"a phase of another world", strings.Replace(podA, "Running", "Completed", 1), `line 3: Pod ns/a: status.phase: "Completed": must be one of [Unknown Pending Running Succeeded Failed]`},
-		{"a name twice", podA + "---\n" + strings.ReplaceAll(podA, "A}", "B}"), "line 6: Pod ns/a: occurs already at line 2"},
-		{"a uid twice", podA + "---\n" + strings.ReplaceAll(podA, " a", " b"), `line 6: Pod ns/b: metadata.uid: "A": another Pod has it, at line 2`},
+		{"no uid", "kind: Pod\nmetadata:\n  namespace: ns\n  name: a\n", `line 3: pod ns/a: metadata.uid: "": a uid has 1 to 128 characters`},
+		{"a bad address", strings.Replace(podA, "10.0.0.1", "10.0.0.256", 1), `line 3: pod ns/a: status.podIPs[0].ip: "10.0.0.256": not an IP address`},
+		{"the second address of the second Pod", "kind: List\nitems:\n- kind: Pod\n  metadata: {namespace: ns, name: a, uid: A}\n- kind: Pod\n  metadata: {namespace: ns, name: b, uid: B}\n  status:\n    podIPs:\n    - ip: 10.0.0.1\n    - ip: fe80::1%eth0\n", `line 10: pod ns/b: status.podIPs[1].ip: "fe80::1%eth0": an IP address of a Pod has no zone`},
+		{"a phase of another world", strings.Replace(podA, "Running", "Completed", 1), `line 3: pod ns/a: status.phase: "Completed": must be one of [Unknown Pending Running Succeeded Failed]`},
+		{"a name twice", podA + "---\n" + strings.ReplaceAll(podA, "A}", "B}"), "line 6: pod ns/a: occurs already at line 2"},
+		{"a uid twice", podA + "---\n" + strings.ReplaceAll(podA, " a", " b"), `line 6: pod ns/b: metadata.uid: "A": another Pod has it, at line 2`},
 	} {
 		pods, err := podsfile.Parse([]byte(tc.in), all)
 		var got []string
 		for _, p := range pods {
-			got = append(got, p.NamespacedName.String()+" "+string(p.UID))
+			got = append(got, p.String()+" "+string(p.UID))
 		}
 		text := strings.Join(got, ", ")
 		if err != nil {

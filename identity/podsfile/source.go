@@ -125,7 +125,8 @@ func (s *Source) Run(ctx context.Context) error {
 		case <-events:
 			settled.Reset(settle)
 			continue
-		case <-faults: // events may have been lost; look
+		case err := <-faults:
+			s.Log.Warn("change notification failed; looking now", "file", s.Path, "err", err)
 		case <-settled.C:
 		case <-poll.C:
 		}

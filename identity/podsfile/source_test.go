@@ -49,7 +49,7 @@ func TestBrokenEdit(t *testing.T) {
 		fault  string
 	}{
 		{"a broken edit", func() { write(t, path, "kind: [") }, "line 1: did not find expected node content"},
-		{"a wrong value", func() { write(t, path, strings.Replace(podA, "10.0.0.1", "10.0.0.999", 1)) }, `line 3: Pod ns/a: status.podIPs[0].ip: "10.0.0.999"`},
+		{"a wrong value", func() { write(t, path, strings.Replace(podA, "10.0.0.1", "10.0.0.999", 1)) }, `line 3: pod ns/a: status.podIPs[0].ip: "10.0.0.999"`},
 		{"truncated to nothing", func() { write(t, path, "") }, "line 1: empty"},
 		{"removed", func() { os.Remove(path) }, "no such file"},
 	} {
@@ -87,7 +87,7 @@ func TestBrokenEdit(t *testing.T) {
 				expect("within the grace", identity.Fresh, tc.fault)
 				time.Sleep(grace / 60)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			_ = poll()
 			expect("beyond the grace", identity.Stale, tc.fault)
 			if got := strings.Count(log.String(), "level=ERROR"); got != 1 {

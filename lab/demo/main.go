@@ -20,11 +20,12 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	up := flag.Bool("up", false, "leave it running until Ctrl-C")
 	kube := flag.Bool("kube", false, "use a real etcd and kube-apiserver instead of a file of Pods")
 	flag.Parse()
-	if err := run(ctx, *up, *kube); err != nil {
+	err := run(ctx, *up, *kube)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}

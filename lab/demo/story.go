@@ -29,7 +29,7 @@ func (s *stage) play(ctx context.Context) error {
 		return err
 	}
 	s.a = a
-	s.say("Sandbox a runs in the Pod %s/a at %v. Its platform has recorded that address.", namespace, a.addr)
+	s.sayf("Sandbox a runs in the Pod %s/a at %v. Its platform has recorded that address.", namespace, a.addr)
 	if err := s.both(ctx, a, "executed in a", "executed in a"); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *stage) play(ctx context.Context) error {
 		return err
 	}
 	s.addrs.Release(a.addr)
-	s.say("a's container exits. The Pod stays as Failed, its address still in its status; nobody is there.")
+	s.sayf("a's container exits. The Pod stays as Failed, its address still in its status; nobody is there.")
 	if err := s.both(ctx, a, "503", "409 pod-terminal"); err != nil {
 		return err
 	}
@@ -51,11 +51,11 @@ func (s *stage) play(ctx context.Context) error {
 	if b.addr != a.addr {
 		return fmt.Errorf("b got %v, want a's %v", b.addr, a.addr)
 	}
-	s.say("Another tenant's sandbox b starts, and gets the address %v.", b.addr)
+	s.sayf("Another tenant's sandbox b starts, and gets the address %v.", b.addr)
 	if err := s.both(ctx, a, "executed in b", "409 pod-terminal"); err != nil {
 		return err
 	}
-	s.say("b's own callers notice nothing:")
+	s.sayf("b's own callers notice nothing:")
 	if err := s.expect(ctx, "with samepod", s.with, b, "executed in b"); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *stage) start(ctx context.Context, name string) (sandbox, error) {
 	return p, s.world.status(ctx, name, "Running", p.addr)
 }
 
-func (s *stage) say(format string, args ...any) {
+func (s *stage) sayf(format string, args ...any) {
 	fmt.Printf("\n%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
 }
 

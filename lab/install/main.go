@@ -1,6 +1,6 @@
 // Command install fills the lab's cache and says how long each step takes:
 //
-//	go run ./lab/install [envoy-<version>]... [envoys] [kube]
+//	go run ./lab/install [envoy-<version>]... [envoy-newest] [envoys] [kube]
 package main
 
 import (
@@ -17,8 +17,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "install:", err)
 		os.Exit(1)
 	}
@@ -27,6 +28,10 @@ func main() {
 func run(ctx context.Context, names []string) error {
 	for _, name := range names {
 		switch version, isEnvoy := strings.CutPrefix(name, "envoy-"); {
+		case name == "envoy-newest":
+			if err := run(ctx, []string{"envoy-" + lab.NewestEnvoy()}); err != nil {
+				return err
+			}
 		case isEnvoy:
 			if err := step(name, func() error { _, err := lab.EnvoyBinary(ctx, version); return err }); err != nil {
 				return err
@@ -42,7 +47,7 @@ func run(ctx context.Context, names []string) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("%q; allowed: envoy-<version>, envoys, kube", name)
+			return fmt.Errorf("%q; allowed: envoy-<version>, envoy-newest, envoys, kube", name)
 		}
 	}
 	return nil
