@@ -125,7 +125,7 @@ func (x *Index) set(name NamespacedName, next entry, at time.Time) {
 // forget takes prev out of the maps of addresses. An address that next keeps
 // holding as the same Pod does not end its tenure.
 func (x *Index) forget(prev, next *Pod, at time.Time) {
-	for _, addr := range prev.HostIPs {
+	for addr := range prev.nodeAddrs() {
 		if x.nodes[addr]--; x.nodes[addr] == 0 {
 			delete(x.nodes, addr)
 		}
@@ -155,7 +155,7 @@ func (x *Index) forget(prev, next *Pod, at time.Time) {
 
 // learn is the other half of forget.
 func (x *Index) learn(prev, next *Pod, at time.Time) {
-	for _, addr := range next.HostIPs {
+	for addr := range next.nodeAddrs() {
 		x.nodes[addr]++
 	}
 	if !next.holds() {

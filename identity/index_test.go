@@ -147,6 +147,8 @@ func TestNodeAddresses(t *testing.T) {
 		{"reported by none", []event{put(a), del("a", "A")}, false},
 		{"reported by another still", []event{put(a), put(b), del("a", "A")}, true},
 		{"an update keeps the count", []event{put(a), put(a), del("a", "A")}, false},
+		{"the own address of a Pod of the host network", []event{put(hostNetwork(pod("h", "H", running, nodeAddress)))}, true},
+		{"and when it is gone", []event{put(hostNetwork(pod("h", "H", running, nodeAddress))), del("h", "H")}, false},
 		{"a Pod that moves off forgets it", []event{put(a), put(pod("a", "A", running, x))}, false},
 	} {
 		if got := indexOf(tc.script...).Look(name("z"), node).Node; got != tc.want {

@@ -122,7 +122,7 @@ func (m *model) answer(n identity.NamespacedName, a netip.Addr) string {
 	}
 	others, node := 0, false
 	for other, p := range m.pods {
-		node = node || slices.Contains(p.HostIPs, a)
+		node = node || slices.Contains(p.HostIPs, a) || p.HostNetwork && slices.Contains(p.IPs, a)
 		if other != n && holds(p.Pod, a) {
 			others++
 		}

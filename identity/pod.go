@@ -2,6 +2,7 @@ package identity
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 )
@@ -82,6 +83,26 @@ func (p *Pod) Terminal() bool { return p.Phase == PhaseSucceeded || p.Phase == P
 // host-network Pod has addresses of its node. A Pending Pod with an address has
 // been given it already.
 func (p *Pod) holds() bool { return !p.Terminal() && !p.Terminating && !p.HostNetwork }
+
+// nodeAddrs are the addresses of the node, as far as this Pod tells: what it
+// reports as such, and its own ones if it uses the node's network.
+func (p *Pod) nodeAddrs() iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for _, addr := range p.HostIPs {
+			if !yield(addr) {
+				return
+			}
+		}
+		if !p.HostNetwork {
+			return
+		}
+		for _, addr := range p.IPs {
+			if !yield(addr) {
+				return
+			}
+		}
+	}
+}
 
 // primary is the address that is dialled when the claim records none.
 func (p *Pod) primary() netip.Addr {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,11 @@ func TestAcceptance(t *testing.T) {
 		t.Run("two claims", func(t *testing.T) {
 			c := send("GET", "/ping", "", "x-samepod-target", "sandboxes/b")
 			checkProblem(t, "a second target", c, 400, "claim-conflict", false)
+		})
+
+		t.Run("not UTF-8", func(t *testing.T) {
+			requests++
+			checkProblem(t, "a uid of bytes", do(t, "GET", a.envoy.URL("/ping"), "", claimOn("a", "uid-\xff", podA.Addr.Addr())...), 400, "claim-malformed", false)
 		})
 
 		t.Run("409 delivered unchanged", func(t *testing.T) {
@@ -364,4 +370,21 @@ func TestSamepodDown(t *testing.T) {
 func (a *arm) startSamepodAt(name string, authz netip.AddrPort) {
 	a.t.Helper()
 	a.startSamepod(name, "--listen", authz.String())
+}
+
+// TestUnixSocket: Envoy asks samepod over a unix socket.
+func TestUnixSocket(t *testing.T) {
+	a := newSamepodArm(t)
+	socket := filepath.Join(a.Dir, "authz.sock")
+	a.samepod.Kill()
+	a.startSamepod("samepod-2", "--listen", "unix://"+socket)
+	a.envoy = a.startEnvoy("envoy", lab.NewestEnvoy(), "unix://"+socket)
+	a.waitVerdicts()
+	addr := a.addrs.Take()
+	a.run("a", "uid-a", addr)
+	if c := do(t, "GET", a.envoy.URL("/ping"), "", claimOn("a", "uid-a", addr)...); c.status != 200 {
+		t.Errorf("%d %s", c.status, c.body)
+	}
+	checkProblem(t, "another uid", do(t, "GET", a.envoy.URL("/ping"), "", claimOn("a", "uid-old", addr)...), 409, "pod-replaced", false)
+	a.invariant(2)
 }
