@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ func TestFragments(t *testing.T) {
 		a := newSamepodArm(t)
 		addr := a.addrs.Take()
 		a.run("a", "uid-a", addr)
-		print := func(what string) tree {
+		fragment := func(what string) tree {
 			var out tree
 			text := samepodCLI(t, "envoy", what, "--envoy-version", version, "--config", a.config, "--samepod", a.samepod.Authz.String())
 			if err := yaml.Unmarshal(text, &out); err != nil {
@@ -64,7 +65,7 @@ func TestFragments(t *testing.T) {
 			}
 			return out
 		}
-		a.envoy = must2(a.StartEnvoy(t.Context(), "envoy", envoyBinary(t, version), merge(t, print("filters"), print("cluster"))))(t)
+		a.envoy = must2(a.StartEnvoy(t.Context(), "envoy", envoyBinary(t, version), merge(t, fragment("filters"), fragment("cluster"))))(t)
 		a.waitVerdicts()
 
 		if c := do(t, "GET", a.envoy.URL("/ping"), "", claimOn("a", "uid-a", addr)...); c.status != 200 || !strings.Contains(c.body, "by a uid-a") {
@@ -91,16 +92,12 @@ func merge(t *testing.T, filters, clusters tree) []byte {
 	listener := static["listeners"].([]any)[0].(tree)
 	manager := listener["filter_chains"].([]any)[0].(tree)["filters"].([]any)[0].(tree)["typed_config"].(tree)
 	own := manager["http_filters"].([]any)
-	for key, value := range filters["http_connection_manager"].(tree) {
-		manager[key] = value
-	}
+	maps.Copy(manager, filters["http_connection_manager"].(tree))
 	ours := manager["http_filters"].([]any)
 	last := len(own) - 1 // the router
 	manager["http_filters"] = append(append(append([]any{}, own[:last]...), ours...), own[last])
 	routes := manager["route_config"].(tree)
-	for key, value := range filters["route_configuration"].(tree) {
-		routes[key] = value
-	}
+	maps.Copy(routes, filters["route_configuration"].(tree))
 	all := routes["virtual_hosts"].([]any)[0].(tree)["routes"].([]any)
 	all[len(all)-1].(tree)["route"] = filters["route"]
 	static["clusters"] = append(static["clusters"].([]any), clusters["clusters"].([]any)...)
