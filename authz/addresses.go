@@ -33,9 +33,11 @@ var specialRanges = []struct {
 	{netip.MustParsePrefix("255.255.255.255/32"), "broadcast"},
 	{netip.MustParsePrefix("::/128"), "unspecified"},
 	{netip.MustParsePrefix("::1/128"), "loopback"},
+	{netip.MustParsePrefix("::/96"), "IPv4-compatible"},
+	{netip.MustParsePrefix("64:ff9b::/96"), "NAT64: any IPv4 address behind a translator"},
 	{netip.MustParsePrefix("fe80::/10"), "link-local"},
 	{netip.MustParsePrefix("ff00::/8"), "multicast"},
-	{netip.MustParsePrefix("fd00:ec2::254/128"), "AWS's metadata"},
+	{netip.MustParsePrefix("fd00:ec2::/32"), "AWS's metadata"},
 	{netip.MustParsePrefix("fd20:ce::254/128"), "Google Cloud's metadata"},
 }
 
@@ -60,19 +62,30 @@ func ParseAddresses(cidrs []string) (Addresses, error) {
 
 // Allows reports whether addr may be dialled; node says that it is the address
 // of a node.
-func (a Addresses) Allows(addr netip.Addr, node bool) bool {
+func (a Addresses) Allows(addr netip.Addr, node bool) bool { return a.refuses(addr, node) == "" }
+
+// refuses says why addr may not be dialled, or "".
+func (a Addresses) refuses(addr netip.Addr, node bool) string {
 	if !addr.IsValid() || addr.Zone() != "" || addr.Is4In6() {
-		return false // not canonical: no source and no parser gives such an address
+		return "not canonical" // no source and no parser gives such an address
 	}
 	if node && !a.opens(addr, netip.PrefixFrom(addr, addr.BitLen())) {
-		return false
+		return "node address"
 	}
 	for _, special := range specialRanges {
 		if special.Contains(addr) && !a.opens(addr, special.Prefix) {
-			return false
+			return special.what
 		}
 	}
-	return len(a.prefixes) == 0 || slices.ContainsFunc(a.prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
+	for _, p := range a.prefixes {
+		if p.Contains(addr) {
+			return ""
+		}
+	}
+	if len(a.prefixes) > 0 {
+		return "addresses.cidrs"
+	}
+	return ""
 }
 
 // opens reports whether a CIDR within the closed range contains addr.

@@ -39,14 +39,19 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 // undecoded returns the error of a request that did not unmarshal.
 func undecoded(req *authv3.CheckRequest) error {
 	for unknown := req.ProtoReflect().GetUnknown(); len(unknown) > 0; {
-		number, _, n := protowire.ConsumeField(unknown)
-		if n < 0 {
+		number, kind, tag := protowire.ConsumeTag(unknown)
+		if tag < 0 {
 			return errors.New("unreadable unknown fields")
 		}
 		if number == undecodedField {
-			return errors.New(string(unknown[:n]))
+			text, _ := protowire.ConsumeString(unknown[tag:])
+			return errors.New(text)
 		}
-		unknown = unknown[n:]
+		value := protowire.ConsumeFieldValue(number, kind, unknown[tag:])
+		if value < 0 {
+			return errors.New("unreadable unknown fields")
+		}
+		unknown = unknown[tag+value:]
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package authz
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 
@@ -28,6 +29,9 @@ func NewEndpoint(check *Server, withReflection bool) *Endpoint {
 			// Envoy's HTTP/2 keepalive pings every 30 s as rendered; grpc-go would
 			// take more than one ping in 5 minutes for an attack and close.
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+			// Who connects and says nothing is not waited for: it would also hold up
+			// the end of the process.
+			grpc.ConnectionTimeout(handshakeTimeout),
 		),
 		health: health.NewServer(),
 	}
@@ -50,8 +54,13 @@ func (e *Endpoint) SetServing(serving bool) {
 	e.health.SetServingStatus(authv3.Authorization_ServiceDesc.ServiceName, status)
 }
 
-// Serve answers on the listener until [Endpoint.Drain].
-func (e *Endpoint) Serve(l net.Listener) error { return e.server.Serve(l) }
+// Serve answers on the listener until [Endpoint.Drain], which may come first.
+func (e *Endpoint) Serve(l net.Listener) error {
+	if err := e.server.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
 
 // Drain ends service without a lost check: NOT_SERVING first, then wait until
 // every Envoy has seen it (its health check interval times the threshold), then
@@ -70,10 +79,16 @@ func (e *Endpoint) Drain(ctx context.Context, wait, timeout time.Duration) {
 	select {
 	case <-stopped:
 	case <-bounded.Done():
-		e.server.Stop()
-		<-stopped
+		// Stop itself waits for handlers and handshakes; the process need not.
+		go e.server.Stop()
+		sleep(context.WithoutCancel(ctx), stopGrace)
 	}
 }
+
+const (
+	handshakeTimeout = 2 * time.Second
+	stopGrace        = 100 * time.Millisecond // for the connections to be closed
+)
 
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)

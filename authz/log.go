@@ -25,9 +25,12 @@ func (s *Server) record(ctx context.Context, d *decision) {
 		level = slog.LevelDebug
 	case Internal:
 		level = slog.LevelError
+		if ctx.Err() != nil {
+			level = slog.LevelInfo // nobody waits any more; Envoy has answered
+		}
 	default:
 	}
-	if !s.Log.Enabled(ctx, level) {
+	if !s.config.Log.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -40,15 +43,18 @@ func (s *Server) record(ctx context.Context, d *decision) {
 	if d.verdict.Detail != "" {
 		attrs = append(attrs, slog.String("detail", d.verdict.Detail))
 	}
+	if d.verdict.rule != "" {
+		attrs = append(attrs, slog.String("rule", d.verdict.rule))
+	}
 	if !d.claim.Pod.IsZero() {
 		attrs = append(attrs, claimAttr(d.claim), targetAttr(d.view))
 		attrs = append(attrs, s.holderAttrs(d.view)...)
-		attrs = append(attrs, slog.String("feed", d.view.Feed), slog.Duration("age", d.view.Age))
+		attrs = append(attrs, slog.String("feed", d.view.Feed), slog.String("age", d.view.Age.String()))
 	}
 	if d.verdict.Reason == SamePod {
-		s.Log.LogAttrs(ctx, level, "allowed", attrs...)
+		s.config.Log.LogAttrs(ctx, level, "allowed", attrs...)
 	} else {
-		s.Log.LogAttrs(ctx, level, "denied", attrs...)
+		s.config.Log.LogAttrs(ctx, level, "denied", attrs...)
 	}
 }
 
@@ -93,10 +99,10 @@ func (s *Server) holderAttrs(v identity.View) []slog.Attr {
 		attrs = append(attrs, slog.String("address", v.Addr.String()))
 	}
 	if v.Others > 0 {
-		attrs = append(attrs, slog.Group("holder", slog.String("pod", v.Other.String()), slog.String("uid", string(v.Other.UID)), slog.Int("others", v.Others)))
+		attrs = append(attrs, slog.Group("holder", slog.String("pod", v.Other.String()), slog.String("uid", string(v.Other.UID)), slog.Int("count", v.Others)))
 	}
-	if s.History != nil && v.Addr.IsValid() {
-		if past := s.History(v.Addr); len(past) > 0 {
+	if s.config.History != nil && v.Addr.IsValid() {
+		if past := s.config.History(v.Addr); len(past) > 0 {
 			attrs = append(attrs, slog.Any("history", tenures(past)))
 		}
 	}

@@ -36,7 +36,7 @@ func ParseScope(namespaces []string) (Scope, error) {
 	}
 	if slices.Contains(namespaces, "*") {
 		if len(namespaces) > 1 {
-			return Scope{}, fmt.Errorf(`%q: "*" stands alone`, namespaces)
+			return Scope{}, fmt.Errorf(`%q: "*" stands alone; allowed: a list of namespaces, or ["*"] for every one`, namespaces)
 		}
 		return Scope{all: true}, nil
 	}
@@ -60,6 +60,9 @@ func (s Scope) Contains(namespace string) bool {
 	_, found := slices.BinarySearch(s.namespaces, namespace)
 	return found
 }
+
+// Namespaces returns the namespaces, or nil and true for every one.
+func (s Scope) Namespaces() (namespaces []string, all bool) { return slices.Clone(s.namespaces), s.all }
 
 func (s Scope) String() string {
 	if s.all {
@@ -99,6 +102,11 @@ func ParsePorts(texts []string) (Ports, error) {
 		l, errLast := identity.ParsePort(last)
 		if errFirst != nil || errLast != nil || f > l {
 			return Ports{}, fmt.Errorf("%q; allowed: a port 1 to 65535, or a range such as 8000-8010", text)
+		}
+		for _, r := range p.ranges {
+			if f <= r.Last && r.First <= l {
+				return Ports{}, fmt.Errorf("%q: is in %q already", text, r)
+			}
 		}
 		p.ranges = append(p.ranges, PortRange{f, l})
 	}

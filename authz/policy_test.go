@@ -36,7 +36,10 @@ func TestAddresses(t *testing.T) {
 		{"", "fd00::1%eth0", false, false},
 		{"", "ff02::1", false, false},
 		{"", "fd00:ec2::254", false, false},
+		{"", "fd00:ec2::123", false, false},
 		{"", "fd20:ce::254", false, false},
+		{"", "::a00:1", false, false},
+		{"", "64:ff9b::a9fe:a9fe", false, false},
 		{"", "::ffff:10.0.0.1", false, false},
 		{"", "::ffff:127.0.0.1", false, false},
 		{"", "::ffff:169.254.169.254", false, false},
@@ -127,6 +130,9 @@ func TestPorts(t *testing.T) {
 		{"080", "allowed", 0, 0, ""},
 		{"http", `"http"; allowed`, 0, 0, ""},
 		{"1-2-3", "allowed", 0, 0, ""},
+		{"80 80", `"80": is in "80" already`, 0, 0, ""},
+		{"80-90 85", `"85": is in "80-90" already`, 0, 0, ""},
+		{"85 80-90", `"80-90": is in "85" already`, 0, 0, ""},
 	} {
 		p, err := ParsePorts(strings.Fields(tc.in))
 		if tc.wantErr != "" {

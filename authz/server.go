@@ -31,7 +31,7 @@ type Config struct {
 }
 
 // Server implements envoy.service.auth.v3.Authorization.
-type Server struct{ Config }
+type Server struct{ config Config }
 
 // NewServer makes a Server.
 func NewServer(c Config) *Server { return &Server{c} }
@@ -43,14 +43,14 @@ func (s *Server) Check(ctx context.Context, req *authv3.CheckRequest) (resp *aut
 	d := decision{id: rand.Text(), started: time.Now()}
 	defer func() {
 		if p := recover(); p != nil {
-			s.Log.LogAttrs(ctx, slog.LevelError, "check panicked", slog.String(keyDecision, d.id), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
-			s.Metrics.observe(Internal, time.Since(d.started))
+			s.config.Log.LogAttrs(ctx, slog.LevelError, "check panicked", slog.String(keyDecision, d.id), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			s.config.Metrics.observe(Internal, time.Since(d.started))
 			resp, err = response(Verdict{}, d.id), nil
 		}
 	}()
 	s.decide(ctx, req, &d)
-	s.Metrics.observe(d.verdict.Reason, time.Since(d.started))
 	s.record(ctx, &d)
+	s.config.Metrics.observe(d.verdict.Reason, time.Since(d.started))
 	return response(d.verdict, d.id), nil
 }
 
@@ -69,12 +69,12 @@ func (s *Server) decide(ctx context.Context, req *authv3.CheckRequest, d *decisi
 		return // the zero verdict
 	}
 	var err error
-	if d.claim, err = s.Claims.claim(req.GetAttributes()); err != nil {
+	if d.claim, err = s.config.Claims.claim(req.GetAttributes()); err != nil {
 		d.verdict = refuse(err)
 		return
 	}
-	d.view = s.Look(d.claim.Pod, d.claim.Recorded.Addr())
-	d.verdict = s.Policy.decide(d.claim, d.view)
+	d.view = s.config.Look(d.claim.Pod, d.claim.Recorded.Addr())
+	d.verdict = s.config.Policy.decide(d.claim, d.view)
 }
 
 // unanswerable says why there is nothing to decide: nobody waits any more, or

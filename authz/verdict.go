@@ -36,14 +36,17 @@ type Verdict struct {
 	// Detail replaces the reason's own text for the caller where there is more to
 	// say: which field of the request is wrong, and how.
 	Detail string
+	// rule is which of the operator's rules denied, for the log, where the reason
+	// alone does not tell.
+	rule string
 }
 
 func deny(r Reason) Verdict { return Verdict{Reason: r} }
 
 // decide is the product: is the address that we are about to dial still held by
-// the Pod that is meant? It asks in the order in which docs/reasons.md lists the
-// reasons: first whether we can know, then whether it is allowed, then whether it
-// is the Pod, then whether it is the address.
+// the Pod that is meant? The order of its questions is a promise
+// (docs/reasons.md): whether we can know, whether the Pod may be named and the
+// port dialled, whether it is the Pod, whether it is the address.
 //
 // Confirmation of a denial by a live read, when it comes, belongs around this
 // function: read, then decide again on the new view.
@@ -55,10 +58,14 @@ func (p *Policy) decide(c Claim, v identity.View) Verdict {
 	case v.Freshness != identity.Fresh:
 		return deny(ViewStale)
 
-	case !c.Authorized, !p.Scope.Contains(c.Pod.Namespace), v.Found && !pod.Selected:
-		return deny(TargetNotAllowed)
+	case !c.Authorized:
+		return Verdict{Reason: TargetNotAllowed, rule: "claim.allowed"}
+	case !p.Scope.Contains(c.Pod.Namespace):
+		return Verdict{Reason: TargetNotAllowed, rule: "scope.namespaces"}
+	case v.Found && !pod.Selected:
+		return Verdict{Reason: TargetNotAllowed, rule: "scope.selector"}
 	case !p.Ports.Contains(c.Port):
-		return deny(PortNotAllowed)
+		return Verdict{Reason: PortNotAllowed, rule: "ports"}
 
 	case !v.Found:
 		return deny(PodGone)
@@ -73,8 +80,8 @@ func (p *Policy) decide(c Claim, v identity.View) Verdict {
 	case pod.Phase != identity.PhaseRunning, len(pod.IPs) == 0, p.RequireReady && !pod.Ready:
 		return deny(PodNotReady)
 
-	case !p.Addresses.Allows(v.Addr, v.Node):
-		return deny(AddressNotAllowed)
+	case p.Addresses.refuses(v.Addr, v.Node) != "":
+		return Verdict{Reason: AddressNotAllowed, rule: p.Addresses.refuses(v.Addr, v.Node)}
 	case !v.Holds:
 		return deny(IPMoved)
 	case v.Others > 0:

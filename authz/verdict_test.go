@@ -29,7 +29,6 @@ func TestDecide(t *testing.T) {
 		{SamePod, "unready is about the application", recordedA, []any{pod("a", on(addrX), unready)}},
 		{SamePod, "the other holder has ended", recordedA, []any{a, pod("b", on(addrX), phase(succeeded))}},
 		{SamePod, "the other holder is being deleted", recordedA, []any{a, pod("b", on(addrX), terminating)}},
-		{SamePod, "the other holder is the node's", recordedA, []any{a, pod("b", on(addrX), hostNetwork)}},
 
 		{PodGone, "never seen", claimA, nil},
 		{PodGone, "deleted", recordedA, []any{a, gone(a)}},
@@ -67,6 +66,7 @@ func TestDecide(t *testing.T) {
 		{PortNotAllowed, "no port", Claim{Pod: recordedA.Pod, UID: "U-a", Authorized: true}, []any{a}},
 		{AddressNotAllowed, "the Pod's address is its node's", recordedA, []any{pod("a", on(addrX), node(addrX))}},
 		{AddressNotAllowed, "the Pod's address is another's node", recordedA, []any{a, pod("b", node(addrX))}},
+		{AddressNotAllowed, "the Pod's address is that of a host-network Pod", recordedA, []any{a, pod("b", on(addrX), hostNetwork)}},
 		{AddressNotAllowed, "cloud metadata", claim("a", "U-a", "169.254.169.254"), []any{pod("a", on("169.254.169.254"))}},
 		{AddressNotAllowed, "loopback", claimA, []any{pod("a", on("127.0.0.1"))}},
 		{AddressNotAllowed, "a forbidden record comes before a moved one", claim("a", "U-a", "127.0.0.1"), []any{a}},
@@ -77,6 +77,9 @@ func TestDecide(t *testing.T) {
 		got := tc.claim.on(world(tc.world...))
 		if got.Reason != tc.want {
 			t.Errorf("%s: %v, want %v", tc.rule, got.Reason, tc.want)
+		}
+		if (got.rule != "") != (got.Reason.Status() == 403) {
+			t.Errorf("%s: %v by rule %q", tc.rule, got.Reason, got.rule)
 		}
 		checkVerdict(t, tc.rule, got, tc.claim)
 	}

@@ -13,6 +13,7 @@ package envoy
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -34,6 +35,12 @@ const (
 	// sinceAssert has upstream_rbac, which compares the host that Envoy picked with
 	// the verified address before it connects.
 	sinceAssert Version = 39
+	// untilPinned is the last version that honours read_only on filter state. Up to
+	// it the first writer of the address wins; after it the last one does, and only
+	// the assertion notices.
+	untilPinned Version = 38
+	// sinceLimits bounds the size of returned headers.
+	sinceLimits Version = 37
 )
 
 func (v Version) String() string { return fmt.Sprintf("1.%d", int(v)) }
@@ -48,6 +55,11 @@ func ParseVersion(s string) (Version, error) {
 	minor, err := strconv.Atoi(parts[1])
 	if err != nil || Version(minor) < MinVersion || Version(minor) > MaxVersion {
 		return 0, errVersion
+	}
+	if len(parts) == 3 {
+		if _, err := strconv.ParseUint(parts[2], 10, 16); err != nil {
+			return 0, errVersion
+		}
 	}
 	return Version(minor), nil
 }
@@ -80,8 +92,8 @@ type Params struct {
 	// then says whether the Pod is alive, not where the request goes.
 	AcceptUnasserted bool
 
-	// Authz is where samepod listens: an address, or an absolute path of a unix
-	// socket.
+	// AuthzAddress or AuthzPath is where samepod listens: an address, or an absolute
+	// path of a unix socket.
 	AuthzAddress netip.AddrPort
 	AuthzPath    string
 
@@ -101,7 +113,7 @@ type Params struct {
 	ContextExtensions map[string]string
 
 	// CIDRs and Ports bound the addresses that upstream_rbac lets through; none is
-	// any.
+	// any. Where nothing asserts, samepod alone bounds them.
 	CIDRs []netip.Prefix
 	Ports []PortRange
 
@@ -130,7 +142,7 @@ func DefaultParams() Params {
 	return Params{
 		Version: MaxVersion, Upstream: Both,
 		AuthzAddress: netip.MustParseAddrPort("127.0.0.1:9191"),
-		Listen:       netip.MustParseAddrPort("0.0.0.0:8080"),
+		Listen:       netip.MustParseAddrPort("127.0.0.1:8080"),
 		Admin:        netip.MustParseAddrPort("127.0.0.1:9901"),
 		Cluster:      "samepod_verified",
 		WebSocket:    true,
@@ -139,6 +151,10 @@ func DefaultParams() Params {
 		TCPUserTimeout: time.Minute, MaxRequests: 20_000,
 	}
 }
+
+// unasserted reports whether a cluster of the operator's picks the host and nothing
+// compares it.
+func (p Params) unasserted() bool { return p.Upstream == Assert && !p.Asserts() }
 
 // Asserts reports whether Envoy compares the host with the verified address.
 func (p Params) Asserts() bool { return p.Upstream != Resolve && p.Version >= sinceAssert }
@@ -149,58 +165,119 @@ func (p Params) Partitions() bool { return p.Version >= sincePartition }
 
 var (
 	clusterName = regexp.MustCompile(`^[A-Za-z0-9_.|:/-]{1,200}$`)
-	headerName  = regexp.MustCompile("^[a-z0-9!#$%&*+.^_|~-]{1,200}$")
+	headerName  = regexp.MustCompile("^[a-z0-9!#$%&*+.^_|~-]{1,200}$") // that of samepod's configuration
 	plainText   = regexp.MustCompile(`^[ -~]{1,1000}$`)
 )
 
-// Validate says what is wrong with p, by flag, value and what is allowed.
+// A ParamError names a parameter that cannot be rendered.
+type ParamError struct {
+	Param string // as a flag of samepod envoy is named, without dashes
+	Err   error
+}
+
+func (e *ParamError) Error() string { return e.Param + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong with it.
+func (e *ParamError) Unwrap() error { return e.Err }
+
+func problem(param, format string, args ...any) error {
+	return &ParamError{param, fmt.Errorf(format, args...)}
+}
+
+// Validate says what is wrong with p, as a [*ParamError].
 func (p Params) Validate() error {
 	switch {
 	case p.Version < MinVersion || p.Version > MaxVersion:
-		return fmt.Errorf("--envoy-version: %v; allowed: %v to %v", p.Version, MinVersion, MaxVersion)
+		return problem("envoy-version", "%v; allowed: %v to %v", p.Version, MinVersion, MaxVersion)
 	case p.Upstream != Resolve && p.Upstream != Assert && p.Upstream != Both:
-		return fmt.Errorf("--upstream: %q; allowed: resolve, assert, both", p.Upstream)
-	case p.Upstream == Assert && !p.Asserts() && !p.AcceptUnasserted:
-		return fmt.Errorf("--upstream assert: Envoy %v cannot compare the host that it picks with the verified address (upstream_rbac is in %v and newer); use --upstream resolve, or --accept-unasserted if something else does", p.Version, sinceAssert)
-	case p.AuthzAddress.IsValid() == (p.AuthzPath != ""):
-		return errors.New("--samepod: allowed: one of <ip>:<port> and unix:///path")
-	case p.AuthzPath != "" && (!strings.HasPrefix(p.AuthzPath, "/") || !plainText.MatchString(p.AuthzPath)):
-		return fmt.Errorf("--samepod: %q; allowed: an absolute path of printable ASCII", p.AuthzPath)
-	case !clusterName.MatchString(p.Cluster):
-		return fmt.Errorf("--cluster: %q; allowed: letters, digits and _.|:/-", p.Cluster)
+		return problem("upstream", "%q; allowed: resolve, assert, both", p.Upstream)
+	case p.unasserted() && !p.AcceptUnasserted:
+		return problem("upstream", "assert: Envoy %v cannot compare the host that it picks with the verified address (upstream_rbac is in %v and newer); use resolve, or --accept-unasserted if something else compares", p.Version, sinceAssert)
+	case !clusterName.MatchString(p.Cluster) || p.Cluster == authzCluster:
+		return problem("cluster", "%q; allowed: letters, digits and _.|:/-, but not %s, which is samepod's own", p.Cluster, authzCluster)
 	case p.Upstream == Assert && len(p.Endpoints) == 0:
-		return errors.New("--endpoint: missing; --upstream assert renders a cluster of these hosts, to stand where yours does")
+		return problem("endpoint", "missing; assert renders a cluster of these hosts, to stand where yours does")
 	case p.Upstream != Assert && len(p.Endpoints) > 0:
-		return fmt.Errorf("--endpoint: %v; allowed with --upstream assert only: samepod returns the address", p.Endpoints[0])
+		return problem("endpoint", "%v; allowed with --upstream assert only: samepod returns the address", p.Endpoints[0])
 	case p.MaxRequests == 0:
-		return errors.New("--max-requests: 0; allowed: a positive number")
+		return problem("max-requests", "0; allowed: a positive number")
 	}
+	return errors.Join(p.validateAuthz(), p.validateAddresses(), p.validateTexts(), p.validateDurations())
+}
+
+func (p Params) validateAuthz() error {
+	const mostPath = 107 // bytes of sun_path on Linux, but for its end
+	switch {
+	case p.AuthzAddress.IsValid() == (p.AuthzPath != ""):
+		return problem("samepod", "allowed: one of <ip>:<port> and unix:///path")
+	case p.AuthzPath != "" && (!strings.HasPrefix(p.AuthzPath, "/") || !plainText.MatchString(p.AuthzPath) || len(p.AuthzPath) > mostPath):
+		return problem("samepod", "%q; allowed: an absolute path of at most %d bytes of printable ASCII", p.AuthzPath, mostPath)
+	}
+	return nil
+}
+
+// validateAddresses refuses what netip reads and Envoy does not, or reads
+// otherwise: a zone ends the process before 1.39, a mapped address is another text
+// of the same address to the assertion.
+func (p Params) validateAddresses() error {
+	canonical := func(param string, a netip.AddrPort, portRequired bool) error {
+		if a.Addr().Zone() != "" || a.Addr().Is4In6() {
+			return problem(param, "%v; allowed: an address without a zone, and not IPv4-mapped", a)
+		}
+		if portRequired && (a.Port() == 0 || a.Addr().IsUnspecified()) {
+			return problem(param, "%v; allowed: an address that can be dialled, and a port 1 to 65535", a)
+		}
+		return nil
+	}
+	errs := []error{canonical("listen", p.Listen, false), canonical("admin", p.Admin, false)}
+	if p.AuthzAddress.IsValid() {
+		errs = append(errs, canonical("samepod", p.AuthzAddress, true))
+	}
+	for _, e := range p.Endpoints {
+		errs = append(errs, canonical("endpoint", e, true))
+	}
+	return errors.Join(errs...)
+}
+
+func (p Params) validateTexts() error {
 	for _, h := range p.ClaimHeaders {
 		if !headerName.MatchString(h) {
-			return fmt.Errorf("claim header %q; allowed: a header name in lower case", h)
+			return problem("claim header", "%q; allowed: a header name in lower case", h)
 		}
 	}
 	for _, m := range p.ClaimMetadata {
 		if !plainText.MatchString(m) {
-			return fmt.Errorf("claim metadata namespace %q; allowed: printable ASCII", m)
+			return problem("claim metadata namespace", "%q; allowed: printable ASCII", m)
 		}
 	}
 	for k, v := range p.ContextExtensions {
 		if !plainText.MatchString(k) || !plainText.MatchString(v) {
-			return fmt.Errorf("--context-extension: %q=%q; allowed: printable ASCII", k, v)
+			return problem("context-extension", "%q=%q; allowed: printable ASCII", k, v)
 		}
 	}
+	return nil
+}
+
+func (p Params) validateDurations() error {
+	const most = math.MaxInt32 * time.Millisecond // a C int, which TCP_USER_TIMEOUT is
 	for _, d := range []struct {
-		flag     string
+		param    string
 		value    time.Duration
 		zeroIsOK bool
 	}{
 		{"check-timeout", p.CheckTimeout, false}, {"connect-timeout", p.ConnectTimeout, false}, {"stream-duration", p.StreamDuration, true},
 		{"stream-idle", p.StreamIdle, true}, {"upstream-idle", p.UpstreamIdle, false}, {"tcp-user-timeout", p.TCPUserTimeout, false},
 	} {
-		if d.value < 0 || d.value == 0 && !d.zeroIsOK || d.value%time.Millisecond != 0 {
-			return fmt.Errorf("--%s: %v; allowed: a positive duration in whole milliseconds", d.flag, d.value)
+		zero := ""
+		if d.zeroIsOK {
+			zero = "0 for none, or "
+		}
+		if d.value < 0 || d.value == 0 && !d.zeroIsOK || d.value%time.Millisecond != 0 || d.value > most {
+			return problem(d.param, "%v; allowed: %sa positive duration in whole milliseconds, at most %v", d.value, zero, most)
 		}
 	}
 	return nil
 }
+
+// authzCluster is the name of the cluster that is samepod itself.
+const authzCluster = "samepod_authz"

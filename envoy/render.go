@@ -63,8 +63,15 @@ type view struct{ Params }
 // Resolves reports whether the cluster dials what samepod returns.
 func (v view) Resolves() bool { return v.Upstream != Assert }
 
-// HasLimits says that 1.37 and newer bound the size of returned headers.
-func (v view) HasLimits() bool { return v.Version >= 37 }
+// HasLimits reports whether the size of returned headers can be bounded.
+func (v view) HasLimits() bool { return v.Version >= sinceLimits }
+
+// Unasserted reports whether a cluster of the operator's picks the host and nothing
+// compares it.
+func (v view) Unasserted() bool { return v.unasserted() }
+
+// PinsForGood reports whether filter state can be made read-only.
+func (v view) PinsForGood() bool { return v.Version <= untilPinned }
 
 // Rendered is what is rendered in place of what was asked for.
 func (v view) Rendered() Arrangement {
@@ -95,7 +102,7 @@ func (v view) ClaimsEndHere() []string {
 	return all
 }
 
-// Permission is one CIDR with one range of ports.
+// permission is one CIDR with one range of ports.
 type permission struct {
 	CIDR  netip.Prefix
 	Ports PortRange

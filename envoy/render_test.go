@@ -131,15 +131,12 @@ func check(name string, text []byte) error {
 			err = parse(map[string]any{"static_resources": map[string]any{"clusters": value}}, &bootstrapv3.Bootstrap{})
 		case "http_connection_manager":
 			whole := value.(map[string]any)
-			whole["stat_prefix"] = "x" // the operator's own
-			whole["route_config"] = tree["route_configuration"]
+			whole["stat_prefix"], whole["route_config"] = "x", map[string]any{} // the operator's own
 			err = parse(whole, &hcmv3.HttpConnectionManager{})
-		case "route_configuration":
-			err = parse(value, &routev3.RouteConfiguration{})
 		case "route":
-			err = parse(value, &routev3.RouteAction{})
-		case "typed_per_filter_config":
-			err = parse(map[string]any{"match": map[string]any{"prefix": "/"}, "route": map[string]any{"cluster": "x"}, "typed_per_filter_config": value}, &routev3.Route{})
+			whole := value.(map[string]any)
+			whole["match"] = map[string]any{"prefix": "/"} // the operator's own
+			err = parse(whole, &routev3.Route{})
 		default:
 			err = fmt.Errorf("a fragment that belongs nowhere")
 		}
@@ -212,7 +209,7 @@ func TestHazards(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := fmt.Sprintf("%v %s", v, u)
-			for _, never := range []string{"retry_policy:", "hedge_policy:", "request_mirror_policies:", "internal_redirect_policy:", "use_http_header", "original_dst }", "retry_budget", "failure_mode_allow: true", "shadow_mode", "filter_enabled", "with_request_body", "preconnect_policy", "clear_route_cache: true", "weighted_clusters", "cluster_header"} {
+			for _, never := range []string{"retry_policy:", "hedge_policy:", "request_mirror_policies:", "internal_redirect_policy:", "use_http_header", "listener_filters", "retry_budget", "failure_mode_allow: true", "shadow_mode", "filter_enabled", "with_request_body", "preconnect_policy", "clear_route_cache: true", "weighted_clusters", "cluster_header"} {
 				if strings.Contains(string(text), never) {
 					t.Errorf("%s has %s", name, never)
 				}
@@ -241,27 +238,36 @@ func TestBadParams(t *testing.T) {
 		rule, want string
 		change     func(*envoy.Params)
 	}{
-		{"too old", "--envoy-version: 1.35; allowed: 1.36 to 1.40", func(p *envoy.Params) { p.Version = 35 }},
-		{"too new", "--envoy-version: 1.41; allowed: 1.36 to 1.40", func(p *envoy.Params) { p.Version = 41 }},
-		{"no arrangement", `--upstream: "neither"; allowed: resolve, assert, both`, func(p *envoy.Params) { p.Upstream = "neither" }},
-		{"assert below 1.39", "--upstream assert: Envoy 1.38 cannot compare", func(p *envoy.Params) {
+		{"too old", "envoy-version: 1.35; allowed: 1.36 to 1.40", func(p *envoy.Params) { p.Version = 35 }},
+		{"too new", "envoy-version: 1.41; allowed: 1.36 to 1.40", func(p *envoy.Params) { p.Version = 41 }},
+		{"no arrangement", `upstream: "neither"; allowed: resolve, assert, both`, func(p *envoy.Params) { p.Upstream = "neither" }},
+		{"assert below 1.39", "upstream: assert: Envoy 1.38 cannot compare", func(p *envoy.Params) {
 			p.Version, p.Upstream, p.Endpoints = 38, envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")}
 		}},
-		{"assert without hosts", "--endpoint: missing", func(p *envoy.Params) { p.Upstream = envoy.Assert }},
-		{"resolve with hosts", "--endpoint: 10.0.0.1:80; allowed with --upstream assert only", func(p *envoy.Params) { p.Endpoints = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")} }},
-		{"samepod nowhere", "--samepod: allowed: one of", func(p *envoy.Params) { p.AuthzAddress = netip.AddrPort{} }},
-		{"samepod twice", "--samepod: allowed: one of", func(p *envoy.Params) { p.AuthzPath = "/x" }},
-		{"a relative socket", `--samepod: "x.sock"; allowed: an absolute path`, func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "x.sock" }},
-		{"a socket with a line break", `--samepod: "/x\n- evil: {}"; allowed: an absolute path of printable ASCII`, func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "/x\n- evil: {}" }},
-		{"a cluster that writes CEL", "--cluster: ", func(p *envoy.Params) { p.Cluster = "x' || true || 'y" }},
-		{"a cluster that writes YAML", "--cluster: ", func(p *envoy.Params) { p.Cluster = "x\nadmin: {}" }},
-		{"a header that writes YAML", "claim header ", func(p *envoy.Params) { p.ClaimHeaders = []string{"x }, { prefix: y"} }},
-		{"metadata with a line break", "claim metadata namespace ", func(p *envoy.Params) { p.ClaimMetadata = []string{"a\nb"} }},
-		{"an extension with a line break", "--context-extension: ", func(p *envoy.Params) { p.ContextExtensions = map[string]string{"a": "b\nc"} }},
-		{"no check timeout", "--check-timeout: 0s; allowed: a positive duration", func(p *envoy.Params) { p.CheckTimeout = 0 }},
-		{"a negative stream duration", "--stream-duration: -1s", func(p *envoy.Params) { p.StreamDuration = -time.Second }},
-		{"a fraction of a millisecond", "--connect-timeout: 1ns; allowed: a positive duration in whole milliseconds", func(p *envoy.Params) { p.ConnectTimeout = 1 }},
-		{"no requests", "--max-requests: 0; allowed", func(p *envoy.Params) { p.MaxRequests = 0 }},
+		{"assert without hosts", "endpoint: missing", func(p *envoy.Params) { p.Upstream = envoy.Assert }},
+		{"resolve with hosts", "endpoint: 10.0.0.1:80; allowed with --upstream assert only", func(p *envoy.Params) { p.Endpoints = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")} }},
+		{"samepod nowhere", "samepod: allowed: one of", func(p *envoy.Params) { p.AuthzAddress = netip.AddrPort{} }},
+		{"samepod twice", "samepod: allowed: one of", func(p *envoy.Params) { p.AuthzPath = "/x" }},
+		{"a relative socket", `samepod: "x.sock"; allowed: an absolute path of at most`, func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "x.sock" }},
+		{"a socket with a line break", `samepod: "/x\n- evil: {}"; allowed: an absolute path of at most 107 bytes of printable ASCII`, func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "/x\n- evil: {}" }},
+		{"a cluster that writes CEL", "cluster: ", func(p *envoy.Params) { p.Cluster = "x' || true || 'y" }},
+		{"a cluster that writes YAML", "cluster: ", func(p *envoy.Params) { p.Cluster = "x\nadmin: {}" }},
+		{"a header that writes YAML", "claim header: ", func(p *envoy.Params) { p.ClaimHeaders = []string{"x }, { prefix: y"} }},
+		{"metadata with a line break", "claim metadata namespace: ", func(p *envoy.Params) { p.ClaimMetadata = []string{"a\nb"} }},
+		{"an extension with a line break", "context-extension: ", func(p *envoy.Params) { p.ContextExtensions = map[string]string{"a": "b\nc"} }},
+		{"no check timeout", "check-timeout: 0s; allowed: a positive duration in whole milliseconds, at most 596h31m23.647s", func(p *envoy.Params) { p.CheckTimeout = 0 }},
+		{"a negative stream duration", "stream-duration: -1s; allowed: 0 for none, or a positive duration", func(p *envoy.Params) { p.StreamDuration = -time.Second }},
+		{"a fraction of a millisecond", "connect-timeout: 1ns; allowed: a positive duration in whole milliseconds", func(p *envoy.Params) { p.ConnectTimeout = 1 }},
+		{"a timeout that is no C int", "tcp-user-timeout: 600h0m0s; allowed", func(p *envoy.Params) { p.TCPUserTimeout = 600 * time.Hour }},
+		{"samepod's own cluster", `cluster: "samepod_authz"; allowed`, func(p *envoy.Params) { p.Cluster = "samepod_authz" }},
+		{"a long socket path", "samepod: ", func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "/"+strings.Repeat("x", 107) }},
+		{"samepod at a zone", "samepod: [fe80::1%eth0]:1; allowed: an address without a zone", func(p *envoy.Params) { p.AuthzAddress = netip.MustParseAddrPort("[fe80::1%eth0]:1") }},
+		{"samepod at no port", "samepod: 127.0.0.1:0; allowed: an address that can be dialled", func(p *envoy.Params) { p.AuthzAddress = netip.MustParseAddrPort("127.0.0.1:0") }},
+		{"samepod everywhere", "samepod: 0.0.0.0:1; allowed: an address that can be dialled", func(p *envoy.Params) { p.AuthzAddress = netip.MustParseAddrPort("0.0.0.0:1") }},
+		{"a mapped host", "endpoint: [::ffff:10.0.0.1]:1; allowed", func(p *envoy.Params) {
+			p.Upstream, p.Endpoints = envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("[::ffff:10.0.0.1]:1")}
+		}},
+		{"no requests", "max-requests: 0; allowed", func(p *envoy.Params) { p.MaxRequests = 0 }},
 	} {
 		p := envoy.DefaultParams()
 		tc.change(&p)
@@ -277,7 +283,7 @@ func TestParseVersion(t *testing.T) {
 		want envoy.Version
 	}{
 		{"1.36", 36}, {"1.36.4", 36}, {"1.40.0", 40},
-		{"", 0}, {"1", 0}, {"36", 0}, {"2.36", 0}, {"1.35", 0}, {"1.41", 0}, {"1.x", 0}, {"1.40.0.1", 0}, {"v1.40", 0}, {"1.-40", 0},
+		{"", 0}, {"1", 0}, {"36", 0}, {"2.36", 0}, {"1.35", 0}, {"1.41", 0}, {"1.x", 0}, {"1.40.0.1", 0}, {"v1.40", 0}, {"1.-40", 0}, {"1.40.x", 0},
 	} {
 		if got, err := envoy.ParseVersion(tc.in); got != tc.want || (err == nil) != (tc.want != 0) {
 			t.Errorf("ParseVersion(%q) = %v, %v", tc.in, got, err)

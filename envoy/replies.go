@@ -6,48 +6,80 @@ import "fmt"
 // of samepod's own. A caller can always tell whether its command may have run.
 type Reply struct {
 	Reason string
-	Status int
+	Status int // 0 keeps Envoy's
 	Title  string
-	// Forwarded is false where nothing of the request has left Envoy, and "unknown"
-	// where the Pod may have executed it.
-	Forwarded any
+	Detail string // for the caller; it names no address and nothing of Envoy's
+	// MayHaveRun says that the Pod may have executed the request: "forwarded" is
+	// then "unknown", else false.
+	MayHaveRun bool
 	// RetryAfter says that trying again is safe and may help.
 	RetryAfter bool
-	// When says in Envoy's words what happened: response flags, or a CEL condition
-	// on response.code_details.
+	// Flags and Condition say in Envoy's words what happened: any of these response
+	// flags, and this CEL condition, where there is one.
 	Flags     string
 	Condition string
 }
 
-// upstreamNotVerified is upstream_rbac's refusal. The second half keeps an
-// operator's own RBAC filter, which knows no verdict, out of it.
-var upstreamNotVerified = Reply{
-	Reason: "upstream-not-verified", Status: 409, Title: "The upstream that Envoy picked is not the verified Pod", Forwarded: false,
-	Condition: "response.code_details.startsWith('rbac_access_denied') && metadata.filter_metadata['envoy.filters.http.ext_authz']['samepod_upstream'] != ''",
-}
+// refused is how upstream_rbac's refusal reads. An operator's own RBAC filter reads
+// the same, so what samepod returned decides which one it was.
+const (
+	refused   = "response.code_details.startsWith('rbac_access_denied')"
+	hasAnswer = "metadata.filter_metadata['envoy.filters.http.ext_authz']['samepod_upstream'] != ''"
+	noAnswer  = "(filter_state['samepod.upstream'] == b'-' || filter_state['samepod.upstream'] == b'')" // samepod was asked, and returned no address
+)
 
-// Replies returns the answers in the order in which they are tried.
+// Replies returns the answers in the order in which they are tried. Those that may
+// have run come first: where Envoy gives several reasons, the worst one counts.
 func (p Params) Replies() []Reply {
 	var all []Reply
+	noVerdict := Reply{
+		Reason: "no-verdict", Status: 503, Title: "No verdict on this request", RetryAfter: true,
+		Detail: "The Pod could not be verified now. Nothing was forwarded; try again.",
+	}
+	unreachable := Reply{
+		Reason: "pod-unreachable", Status: 503, Title: "The Pod did not accept the connection", RetryAfter: true,
+		Detail: "The Pod is verified, but nobody accepts connections there (yet). Nothing was forwarded; try again.",
+	}
+	add := func(r Reply, flags, condition string) {
+		r.Flags, r.Condition = flags, condition
+		all = append(all, r)
+	}
 	if p.Asserts() {
-		all = append(all, upstreamNotVerified)
+		add(Reply{
+			Reason: "upstream-not-verified", Status: 409, Title: "The upstream that Envoy picked is not the verified Pod",
+			Detail: "The gateway was about to connect to another address than the verified Pod's, and did not. Nothing was forwarded.",
+		}, "", refused+" && "+hasAnswer)
+		add(noVerdict, "", refused+" && "+noAnswer)
 	}
-	noVerdict := "response.code_details.startsWith('ext_authz_error')"
-	if p.Upstream != Assert {
-		// An ORIGINAL_DST cluster has no host if no address was returned. A cluster
-		// of the operator's has none if its Pods are down: nothing ours.
-		noVerdict = "(" + noVerdict + " || response.code_details == 'no_healthy_upstream')"
+	if p.unasserted() {
+		add(noVerdict, "", refused+" && "+noAnswer)
 	}
-	all = append(all, Reply{Reason: "no-verdict", Status: 503, Title: "No verdict on this request", Forwarded: false, RetryAfter: true, Condition: noVerdict})
+	add(noVerdict, "", "response.code_details.startsWith('ext_authz_error')")
 	if p.Upstream == Assert {
-		all = append(all, Reply{Reason: "pod-unreachable", Status: 503, Title: "No Pod to connect to", Forwarded: false, RetryAfter: true, Condition: "response.code_details == 'no_healthy_upstream'"})
+		// A cluster of the operator's has no host if its Pods are down.
+		add(unreachable, "", "response.code_details == 'no_healthy_upstream'")
+	} else {
+		// An ORIGINAL_DST cluster has none if no address was returned.
+		add(noVerdict, "", "response.code_details == 'no_healthy_upstream'")
 	}
-	return append(all,
-		Reply{Reason: "pod-unreachable", Status: 503, Title: "The verified Pod did not accept the connection", Forwarded: false, RetryAfter: true, Flags: "UF"},
-		Reply{Reason: "upstream-reset", Status: 502, Title: "The connection to the Pod broke; the request may have been executed", Forwarded: "unknown", Flags: "UC, UR, LR, UPE"},
-		Reply{Reason: "overloaded", Status: 503, Title: "Too many requests in flight to Pods", Forwarded: false, RetryAfter: true, Flags: "UO"},
-		Reply{Reason: "upstream-timeout", Status: 504, Title: "The Pod did not answer in time; the request may have been executed", Forwarded: "unknown", Flags: "UT, SI, DT, UMSDR"},
-	)
+	add(Reply{
+		Reason: "request-broken", Title: "The request is malformed or too large", MayHaveRun: true,
+		Detail: "The request became invalid while it was read. What was sent of it before may have reached the Pod and been executed.",
+	}, "", "(response.code_details.startsWith('http1.') || response.code_details.startsWith('http2.'))") // the flag, DPE, is set later
+	add(Reply{
+		Reason: "upstream-reset", Status: 502, Title: "The connection to the Pod broke", MayHaveRun: true,
+		Detail: "The connection to the Pod broke before the answer was complete. The request may have been executed; ask the sandbox before you try again.",
+	}, "UC, UR, LR, UPE", "")
+	add(Reply{
+		Reason: "upstream-timeout", Status: 504, Title: "The Pod did not answer in time", MayHaveRun: true,
+		Detail: "The Pod did not answer in time. The request may have been executed; ask the sandbox before you try again.",
+	}, "UT, SI, DT, UMSDR", "")
+	add(unreachable, "UF", "")
+	add(Reply{
+		Reason: "overloaded", Status: 503, Title: "Too many requests in flight to Pods", RetryAfter: true,
+		Detail: "The gateway has too many requests in flight to Pods. Nothing was forwarded; try again.",
+	}, "UO", "")
+	return all
 }
 
 // cel is the whole condition: ours only, by the protected cluster's name.

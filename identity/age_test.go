@@ -21,8 +21,8 @@ func TestAge(t *testing.T) {
 		{"the machine slept: only the wall clock moved", now, jump(now, time.Hour), time.Hour},
 		{"the wall clock was set back", now, jump(now, -time.Hour).Add(time.Minute), time.Minute},
 	} {
-		if got := age(tc.then, tc.now); got != tc.want {
-			t.Errorf("%s: age = %v, want %v", tc.rule, got, tc.want)
+		if got := Age(tc.then, tc.now); got != tc.want {
+			t.Errorf("%s: Age = %v, want %v", tc.rule, got, tc.want)
 		}
 	}
 }

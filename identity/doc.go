@@ -7,7 +7,7 @@
 // address, all read under one lock.
 //
 // Read name.go and addr.go (the values), pod.go (what is kept of a Pod), feed.go
-// (how fresh), index.go (who holds what), history.go (who held what).
+// and freshness.go (how fresh), index.go (who holds what), history.go (who held what).
 //
 // The package imports the standard library and golang-lru. It knows neither
 // Kubernetes' types nor Envoy's.

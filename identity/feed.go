@@ -1,7 +1,7 @@
 package identity
 
 import (
-	"slices"
+	"reflect"
 	"time"
 )
 
@@ -11,7 +11,7 @@ import (
 // overlap.
 //
 // Every write carries that time; it never moves back. A method returns when the
-// write can be seen by every later [Index.Look].
+// write can be seen by every later [Index.Look]. One goroutine at a time may write.
 type Feed struct {
 	index *Index
 	name  string
@@ -21,6 +21,7 @@ type Feed struct {
 	// Guarded by index.mu.
 	synced bool
 	seen   time.Time
+	lists  int
 	fault  string
 }
 
@@ -42,21 +43,18 @@ func (x *Index) NewFeed(name, proof string, bound time.Duration) *Feed {
 // stays, so a source that could repeat one must refuse it before.
 func (f *Feed) Replace(pods []Pod, asOf time.Time) {
 	x := f.index
+	changes := f.changes(pods)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	listed := make(map[NamespacedName]bool, len(pods))
-	for i := range pods {
-		listed[pods[i].NamespacedName] = true
-	}
-	for name, e := range x.pods {
-		if e.feed == f && !listed[name] {
+	for name, pod := range changes {
+		if pod == nil {
 			x.set(name, entry{}, asOf)
+		} else {
+			x.set(name, entry{pod, f}, asOf)
 		}
 	}
-	for _, pod := range pods { // each its own allocation: one long-lived Pod must not keep the whole list
-		x.set(pod.NamespacedName, entry{&pod, f}, asOf)
-	}
 	f.renew(asOf)
+	f.lists++
 	f.synced = true
 	if x.allSynced() {
 		select {
@@ -67,13 +65,28 @@ func (f *Feed) Replace(pods []Pod, asOf time.Time) {
 	}
 }
 
-// Synced is closed when every feed has delivered its first list. Register all
-// feeds before you wait for it.
-func (x *Index) Synced() <-chan struct{} { return x.synced }
-
-// allSynced must be called with mu held.
-func (x *Index) allSynced() bool {
-	return !slices.ContainsFunc(x.feeds, func(f *Feed) bool { return !f.synced })
+// changes is what a list changes: nil for a Pod that is gone. Nobody else writes
+// this feed's Pods, and every check waits while the index is locked for writing, so
+// the comparison is made before.
+func (f *Feed) changes(pods []Pod) map[NamespacedName]*Pod {
+	listed := make(map[NamespacedName]*Pod, len(pods))
+	for _, pod := range pods { // each its own allocation: one long-lived Pod must not keep the whole list
+		listed[pod.NamespacedName] = &pod
+	}
+	x := f.index
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for name, e := range x.pods {
+		if e.feed != f {
+			continue
+		}
+		if pod, ok := listed[name]; !ok {
+			listed[name] = nil
+		} else if reflect.DeepEqual(e.pod, pod) {
+			delete(listed, name)
+		}
+	}
+	return listed
 }
 
 // Apply adds or updates one Pod. An update to another uid is a Pod that was
@@ -108,12 +121,15 @@ func (f *Feed) Renew(at time.Time) {
 	f.renew(at)
 }
 
-// Fail says what is wrong with the source, for readiness. It does not make
-// anything stale by itself; the age does. The next good word clears it.
-func (f *Feed) Fail(err error) {
+// Fail says what is wrong with the source, for readiness, and reports whether that
+// is news. It does not make anything stale by itself; the age does. The next good
+// word clears it.
+func (f *Feed) Fail(err error) (news bool) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
+	news = f.fault != err.Error()
 	f.fault = err.Error()
+	return news
 }
 
 func (f *Feed) renew(at time.Time) {
@@ -121,95 +137,4 @@ func (f *Feed) renew(at time.Time) {
 		f.seen = at
 	}
 	f.fault = ""
-}
-
-// Freshness says whether the Index may be believed. The zero value is NotSynced.
-type Freshness uint8
-
-const (
-	// NotSynced says that some source has not delivered its first list.
-	NotSynced Freshness = iota
-	// Stale says that some source's word is older than its bound.
-	Stale
-	// Fresh says that every source has spoken, and recently enough.
-	Fresh
-)
-
-func (f Freshness) String() string {
-	switch f {
-	case Fresh:
-		return "fresh"
-	case Stale:
-		return "stale"
-	case NotSynced:
-		return "not synced"
-	}
-	return "unknown"
-}
-
-// FeedStatus is what a [Feed] knows of itself at one moment.
-type FeedStatus struct {
-	Name  string
-	Proof string
-	Freshness
-	// Age is how old the feed's word is; meaningless while not synced.
-	Age   time.Duration
-	Bound time.Duration
-	// Fault is the source's present error, if any. A feed may be fresh and have
-	// one: the last good state serves until its bound.
-	Fault string
-}
-
-// status must be called with index.mu held.
-func (f *Feed) status(now time.Time) FeedStatus {
-	s := FeedStatus{Name: f.name, Proof: f.proof, Bound: f.bound, Fault: f.fault}
-	if !f.synced {
-		return s
-	}
-	s.Age = age(f.seen, now)
-	s.Freshness = Fresh
-	if s.Age > f.bound {
-		s.Freshness = Stale
-	}
-	return s
-}
-
-// age is the larger of the monotonic and the wall-clock age, and never negative.
-// The monotonic clock stands still while a machine sleeps or a VM is paused, the
-// wall clock may be set back: either alone could make an old word look new.
-func age(then, now time.Time) time.Duration {
-	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)), 0)
-}
-
-// Status is what the feed knows of itself now.
-func (f *Feed) Status() FeedStatus {
-	now := time.Now()
-	f.index.mu.RLock()
-	defer f.index.mu.RUnlock()
-	return f.status(now)
-}
-
-// Feeds returns the status of every feed, in the order of registration.
-func (x *Index) Feeds() []FeedStatus {
-	now := time.Now()
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	all := make([]FeedStatus, len(x.feeds))
-	for i, f := range x.feeds {
-		all[i] = f.status(now)
-	}
-	return all
-}
-
-// freshness is the worst over all feeds, with the feed that makes it so (the
-// oldest where all are fresh). It must be called with mu held.
-func (x *Index) freshness(now time.Time) FeedStatus {
-	var worst FeedStatus
-	for i, f := range x.feeds {
-		s := f.status(now)
-		if i == 0 || s.Freshness < worst.Freshness || s.Freshness == worst.Freshness && s.Age > worst.Age {
-			worst = s
-		}
-	}
-	return worst
 }

@@ -29,7 +29,7 @@ func TestFreshness(t *testing.T) {
 		apply   = func(f *identity.Feed) { f.Apply(pod("a", "A", running, x), time.Now()) }
 		remove  = func(f *identity.Feed) { f.Delete(name("z"), "Z", time.Now()) }
 		late    = func(f *identity.Feed) { f.Renew(time.Now().Add(-time.Hour)) }
-		fail    = func(f *identity.Feed) { f.Fail(errors.New("connection refused")) }
+		fail    = func(f *identity.Feed) { _ = f.Fail(errors.New("connection refused")) }
 	)
 	for _, tc := range []struct {
 		rule  string
@@ -88,9 +88,11 @@ func TestWorstFeedDecides(t *testing.T) {
 		if v := index.Look(name("a"), netip.Addr{}); v.Freshness != identity.Stale || v.Feed != "one" {
 			t.Errorf("one is over its bound: %v by %q", v.Freshness, v.Feed)
 		}
-		two.Fail(errors.New("line 3"))
+		if !two.Fail(errors.New("line 3")) || two.Fail(errors.New("line 3")) {
+			t.Error("the first fault is news, the same again is not")
+		}
 		all := index.Feeds()
-		if all[0].Freshness != identity.Stale || all[1].Freshness != identity.Fresh || all[1].Fault != "line 3" || all[1].Bound != time.Hour || all[0].Proof != "passive" {
+		if all[0].Freshness != identity.Stale || all[1].Freshness != identity.Fresh || all[1].Fault != "line 3" || all[1].Bound != time.Hour || all[0].Proof != "passive" || all[1].Lists != 2 {
 			t.Errorf("feeds = %+v", all)
 		}
 		two.Renew(time.Now())

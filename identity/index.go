@@ -181,6 +181,23 @@ func sameHolder(p, other *Pod, addr netip.Addr) bool {
 	return other != nil && other.UID == p.UID && other.holds() && slices.Contains(other.IPs, addr)
 }
 
+// Shared returns the addresses that more than one live Pod holds, with those who
+// do: every claim on them is denied.
+func (x *Index) Shared() map[netip.Addr][]Holder {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	shared := make(map[netip.Addr][]Holder, x.shared)
+	for addr, list := range x.holders {
+		if len(list) < 2 {
+			continue
+		}
+		for _, p := range list {
+			shared[addr] = append(shared[addr], Holder{p.NamespacedName, p.UID})
+		}
+	}
+	return shared
+}
+
 // Size says how much the Index holds.
 type Size struct {
 	Pods      int

@@ -103,8 +103,8 @@ func TestModel(t *testing.T) {
 						}
 					}
 				}
-				if got, want := index.Size(), m.size(ips); got != want {
-					t.Fatalf("size = %+v, want %+v", got, want)
+				if got, want := index.Size(), m.size(ips); got != want || len(index.Shared()) != want.Shared {
+					t.Fatalf("size = %+v, shared %v, want %+v", got, index.Shared(), want)
 				}
 			},
 		})

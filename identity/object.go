@@ -47,6 +47,7 @@ func (e *FieldError) Unwrap() error { return e.Err }
 func (o Object) Pod(selected func(labels map[string]string) bool) (Pod, error) {
 	p := Pod{
 		NamespacedName: NamespacedName{o.Namespace, o.Name},
+		UID:            UID(o.UID), // whatever it is: a later delete must find it
 		Ready:          o.Ready,
 		Terminating:    o.DeletionTimestamp,
 		HostNetwork:    o.HostNetwork,
@@ -64,9 +65,9 @@ func (o Object) Pod(selected func(labels map[string]string) bool) (Pod, error) {
 	note("metadata.namespace", o.Namespace, checkNamespace(o.Namespace))
 	note("metadata.name", o.Name, checkPodName(o.Name))
 	var err error
-	p.UID, err = ParseUID(o.UID)
+	_, err = ParseUID(o.UID)
 	note("metadata.uid", o.UID, err)
-	p.Phase, err = ParsePhase(o.Phase)
+	p.Phase, err = parsePhase(o.Phase)
 	note("status.phase", o.Phase, err)
 	p.IPs = parseAddrs("status.podIPs", o.PodIPs, "status.podIP", o.PodIP, note)
 	p.HostIPs = parseAddrs("status.hostIPs", o.HostIPs, "status.hostIP", o.HostIP, note)

@@ -173,31 +173,6 @@ func TestParsePort(t *testing.T) {
 	}
 }
 
-func TestParsePhase(t *testing.T) {
-	for _, tc := range []struct {
-		in   string
-		want identity.Phase
-		ok   bool
-	}{
-		{"Pending", identity.PhasePending, true},
-		{"Running", identity.PhaseRunning, true},
-		{"Succeeded", identity.PhaseSucceeded, true},
-		{"Failed", identity.PhaseFailed, true},
-		{"Unknown", identity.PhaseUnknown, true},
-		{"", identity.PhaseUnknown, true},
-		{"running", identity.PhaseUnknown, false},
-		{"Completed", identity.PhaseUnknown, false}, // kubectl's word, not the API's
-	} {
-		got, err := identity.ParsePhase(tc.in)
-		if got != tc.want || (err == nil) != tc.ok {
-			t.Errorf("ParsePhase(%q) = %v, %v", tc.in, got, err)
-		}
-		if tc.in != "" && tc.ok && got.String() != tc.in {
-			t.Errorf("ParsePhase(%q).String() = %q", tc.in, got)
-		}
-	}
-}
-
 func FuzzParseAddrPort(f *testing.F) {
 	for _, s := range []string{"10.0.0.1:80", "[fd00::5]:44772", "[::ffff:10.0.0.1]:80", "[fe80::1%eth0]:80", "10.0.0.1:080", ""} {
 		f.Add(s)

@@ -29,9 +29,9 @@ func (p Phase) String() string {
 	return phaseNames[p]
 }
 
-// ParsePhase reads a phase as the API writes it. The empty string is a Pod that
+// parsePhase reads a phase as the API writes it. The empty string is a Pod that
 // no kubelet has seen, and therefore PhaseUnknown.
-func ParsePhase(s string) (Phase, error) {
+func parsePhase(s string) (Phase, error) {
 	if s == "" {
 		return PhaseUnknown, nil
 	}

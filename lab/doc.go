@@ -7,6 +7,6 @@
 // addresses.go are the Pods and who gives them addresses; invariant.go holds what
 // must be true of every request.
 //
-// It is used by tests and by samepod demo. Nothing of the service imports it.
+// It is used by tests and by the demo. Nothing of the service imports it.
 // Linux is assumed: all of 127.0.0.0/8 is loopback.
 package lab

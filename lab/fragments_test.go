@@ -57,15 +57,15 @@ func TestFragments(t *testing.T) {
 		a := newSamepodArm(t)
 		addr := a.addrs.Take()
 		a.run("a", "uid-a", addr)
-		fragment := func(what string) tree {
+		fragment := func(what string, more ...string) tree {
 			var out tree
-			text := samepodCLI(t, "envoy", what, "--envoy-version", version, "--config", a.config, "--samepod", a.samepod.Authz.String())
+			text := samepodCLI(t, append([]string{"envoy", what, "--envoy-version", version, "--config", a.config}, more...)...)
 			if err := yaml.Unmarshal(text, &out); err != nil {
 				t.Fatal(err)
 			}
 			return out
 		}
-		a.envoy = must2(a.StartEnvoy(t.Context(), "envoy", envoyBinary(t, version), merge(t, fragment("filters"), fragment("cluster"))))(t)
+		a.envoy = must(a.StartEnvoy(t.Context(), "envoy", envoyBinary(t, version), merge(t, fragment("filters"), fragment("cluster", "--samepod", a.samepod.Authz.String()))))(t)
 		a.waitVerdicts()
 
 		if c := do(t, "GET", a.envoy.URL("/ping"), "", claimOn("a", "uid-a", addr)...); c.status != 200 || !strings.Contains(c.body, "by a uid-a") {
@@ -96,10 +96,8 @@ func merge(t *testing.T, filters, clusters tree) []byte {
 	ours := manager["http_filters"].([]any)
 	last := len(own) - 1 // the router
 	manager["http_filters"] = append(append(append([]any{}, own[:last]...), ours...), own[last])
-	routes := manager["route_config"].(tree)
-	maps.Copy(routes, filters["route_configuration"].(tree))
-	all := routes["virtual_hosts"].([]any)[0].(tree)["routes"].([]any)
-	all[len(all)-1].(tree)["route"] = filters["route"]
+	all := manager["route_config"].(tree)["virtual_hosts"].([]any)[0].(tree)["routes"].([]any)
+	maps.Copy(all[len(all)-1].(tree), filters["route"].(tree))
 	static["clusters"] = append(static["clusters"].([]any), clusters["clusters"].([]any)...)
 	text, err := yaml.Marshal(mine)
 	if err != nil {

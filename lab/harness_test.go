@@ -3,13 +3,14 @@ package lab_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,7 +52,7 @@ var binaries = struct {
 func samepodCLI(t *testing.T, args ...string) []byte {
 	t.Helper()
 	var stderr bytes.Buffer
-	cmd := exec.Command(must2(binaries.race())(t), args...)
+	cmd := exec.Command(must(binaries.race())(t), args...)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -60,7 +61,8 @@ func samepodCLI(t *testing.T, args ...string) []byte {
 	return out
 }
 
-func must2[T any](v T, err error) func(*testing.T) T {
+// must is for calls that return an error beside a value: must(f())(t).
+func must[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
 		if err != nil {
@@ -79,20 +81,8 @@ type arm struct {
 	podsYML string
 	samepod *lab.Samepod
 	envoy   *lab.Envoy
-	pods    map[string]podEntry
-	ran     []*lab.Pod
+	pods    map[string]lab.PodRecord
 }
-
-type podEntry struct {
-	name, uid, phase string
-	addr             netip.Addr
-}
-
-const samepodConfig = `
-scope: {namespaces: [sandboxes]}
-ports: [44772]
-addresses: {cidrs: [%s]}
-`
 
 // newArm starts the product on an Envoy of this version. envoyArgs are more
 // arguments of samepod envoy bootstrap.
@@ -108,8 +98,8 @@ func newArm(t *testing.T, version string, envoyArgs ...string) *arm {
 func newSamepodArm(t *testing.T) *arm {
 	t.Helper()
 	l := newLab(t)
-	addrs := must2(lab.NewAddresses(lab.ExecdPort))(t)
-	a := &arm{Lab: l, t: t, addrs: addrs, pods: map[string]podEntry{}, config: writeConfig(t, l, addrs), podsYML: filepath.Join(l.Dir, "pods.yaml")}
+	addrs := must(lab.NewAddresses(lab.ExecdPort))(t)
+	a := &arm{Lab: l, t: t, addrs: addrs, pods: map[string]lab.PodRecord{}, config: writeConfig(t, l, addrs), podsYML: filepath.Join(l.Dir, "pods.yaml")}
 	a.writePods()
 	a.startSamepod("samepod")
 	return a
@@ -118,7 +108,7 @@ func newSamepodArm(t *testing.T) *arm {
 func (a *arm) startSamepod(name string, more ...string) {
 	a.t.Helper()
 	args := append([]string{"--config", a.config, "--pods-file", a.podsYML, "--pods-file-poll", "100ms", "--log-level", "debug"}, more...)
-	a.samepod = must2(a.StartSamepod(a.t.Context(), name, must2(binaries.race())(a.t), args...))(a.t)
+	a.samepod = must(a.StartSamepod(a.t.Context(), name, must(binaries.race())(a.t), args...))(a.t)
 	if err := a.samepod.WaitReady(a.t.Context(), true, 30*time.Second); err != nil {
 		a.t.Fatal(err)
 	}
@@ -127,7 +117,7 @@ func (a *arm) startSamepod(name string, more ...string) {
 func (a *arm) startEnvoy(name, version, samepod string, args ...string) *lab.Envoy {
 	a.t.Helper()
 	config := a.bootstrap(version, samepod, args...)
-	return must2(a.StartEnvoy(a.t.Context(), name, envoyBinary(a.t, version), config))(a.t)
+	return must(a.StartEnvoy(a.t.Context(), name, envoyBinary(a.t, version), config))(a.t)
 }
 
 // bootstrap is what the command prints for an Envoy of this version.
@@ -148,8 +138,7 @@ func (a *arm) waitVerdicts() {
 // run starts a Pod's process and puts the Pod into the file.
 func (a *arm) run(name, uid string, addr netip.Addr) *lab.Pod {
 	a.t.Helper()
-	p := must2(a.StartPod(name, uid, addr))(a.t)
-	a.ran = append(a.ran, p)
+	p := must(a.StartPod(name, uid, addr))(a.t)
 	a.set(name, uid, "Running", addr)
 	return p
 }
@@ -161,7 +150,7 @@ func (a *arm) set(name, uid, phase string, addr netip.Addr) {
 	if phase == "" {
 		delete(a.pods, name)
 	} else {
-		a.pods[name] = podEntry{name, uid, phase, addr}
+		a.pods[name] = lab.PodRecord{Namespace: "sandboxes", Name: name, UID: uid, Phase: phase, Addr: addr}
 	}
 	a.writePods()
 	a.eventually("samepod reads the Pods", func() bool {
@@ -183,21 +172,14 @@ func (a *arm) set(name, uid, phase string, addr netip.Addr) {
 
 func (a *arm) writePods() {
 	a.t.Helper()
-	text := "kind: List\nitems:\n"
-	for _, p := range a.pods {
-		text += fmt.Sprintf("- kind: Pod\n  metadata: {namespace: sandboxes, name: %s, uid: %s}\n  status: {phase: %s, podIPs: [{ip: %s}]}\n", p.name, p.uid, p.phase, p.addr)
-	}
-	if err := os.WriteFile(a.podsYML+".new", []byte(text), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	if err := os.Rename(a.podsYML+".new", a.podsYML); err != nil {
+	if err := lab.WritePods(a.podsYML, slices.Collect(maps.Values(a.pods))); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
 func envoyBinary(t *testing.T, version string) string {
 	t.Helper()
-	return must2(lab.EnvoyBinary(t.Context(), version))(t)
+	return must(lab.EnvoyBinary(t.Context(), version))(t)
 }
 
 func (a *arm) eventually(what string, ok func() bool) { eventually(a.t, what, ok) }
@@ -217,7 +199,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // invariant is checked at the end of every test of the product arm.
 func (a *arm) invariant(requests int) {
 	a.t.Helper()
-	log := must2(a.envoy.WaitForAccessLog(a.t.Context(), requests))(a.t)
+	log := must(a.envoy.WaitForAccessLog(a.t.Context(), requests))(a.t)
 	if err := lab.CheckInvariant(log); err != nil {
 		a.t.Error(err)
 	}
@@ -244,7 +226,7 @@ var httpClient = &http.Client{Timeout: 60 * time.Second}
 // do sends a request with these header pairs; a name may repeat.
 func do(t *testing.T, method, url, body string, header ...string) call {
 	t.Helper()
-	req := must2(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+	req := must(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Add(header[i], header[i+1])
 	}
@@ -253,7 +235,7 @@ func do(t *testing.T, method, url, body string, header ...string) call {
 		t.Fatalf("%s %s: %v", method, url, err)
 	}
 	defer resp.Body.Close()
-	text := must2(io.ReadAll(resp.Body))(t)
+	text := must(io.ReadAll(resp.Body))(t)
 	return call{resp.StatusCode, resp.Header, string(text)}
 }
 
@@ -295,7 +277,7 @@ func checkProblem(t *testing.T, rule string, c call, status int, reason string, 
 func writeConfig(t *testing.T, l *lab.Lab, addrs *lab.Addresses) string {
 	t.Helper()
 	path := filepath.Join(l.Dir, "samepod.yaml")
-	if err := os.WriteFile(path, fmt.Appendf(nil, samepodConfig, addrs.Prefix()), 0o600); err != nil {
+	if err := lab.WriteConfig(path, "sandboxes", addrs.Prefix()); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -74,18 +74,17 @@ func newCluster(t *testing.T, binary string, samepodArgs ...string) *cluster {
 	t.Helper()
 	kube := sharedKube(t)
 	l := newLab(t)
-	c := &cluster{Lab: l, t: t, kube: kube, namespace: fmt.Sprintf("sandboxes-%d", namespaces.Add(1)), addrs: must2(lab.NewAddresses(lab.ExecdPort))(t)}
+	c := &cluster{Lab: l, t: t, kube: kube, namespace: fmt.Sprintf("sandboxes-%d", namespaces.Add(1)), addrs: must(lab.NewAddresses(lab.ExecdPort))(t)}
 	if err := kube.CreateNamespace(t.Context(), c.namespace); err != nil {
 		t.Fatal(err)
 	}
 	config := filepath.Join(l.Dir, "samepod.yaml")
-	text := fmt.Sprintf("scope: {namespaces: [%s]}\nports: [44772]\naddresses: {cidrs: [%s]}\n", c.namespace, c.addrs.Prefix())
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	if err := lab.WriteConfig(config, c.namespace, c.addrs.Prefix()); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := must2(kube.Kubeconfig(lab.UserSamepod, kube.URL))(t)
+	kubeconfig := must(kube.Kubeconfig(lab.UserSamepod, kube.URL))(t)
 	args := append([]string{"--config", config, "--source", "kube", "--kubeconfig", kubeconfig, "--log-level", "debug"}, samepodArgs...)
-	c.samepod = must2(l.StartSamepod(t.Context(), "samepod", binary, args...))(t)
+	c.samepod = must(l.StartSamepod(t.Context(), "samepod", binary, args...))(t)
 	if err := c.samepod.WaitReady(t.Context(), true, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +95,8 @@ func newCluster(t *testing.T, binary string, samepodArgs ...string) *cluster {
 func (c *cluster) startEnvoys(version string) {
 	c.t.Helper()
 	bootstrap := samepodCLI(c.t, "envoy", "bootstrap", "--envoy-version", version, "--config", filepath.Join(c.Dir, "samepod.yaml"), "--samepod", c.samepod.Authz.String(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	c.product = must2(c.StartEnvoy(c.t.Context(), "product", envoyBinary(c.t, version), bootstrap))(c.t)
-	c.control = must2(c.StartEnvoy(c.t.Context(), "control", envoyBinary(c.t, version), []byte(lab.ControlBootstrap)))(c.t)
+	c.product = must(c.StartEnvoy(c.t.Context(), "product", envoyBinary(c.t, version), bootstrap))(c.t)
+	c.control = must(c.StartEnvoy(c.t.Context(), "control", envoyBinary(c.t, version), []byte(lab.ControlBootstrap)))(c.t)
 	eventually(c.t, "the product gets verdicts", func() bool {
 		n, err := c.product.Stat("cluster.samepod_authz.membership_healthy")
 		return err == nil && n == 1
@@ -113,14 +112,14 @@ type sandbox struct {
 // create makes the API object alone.
 func (c *cluster) create(name string) sandbox {
 	c.t.Helper()
-	p := must2(c.kube.CreatePod(c.t.Context(), c.namespace, name))(c.t)
+	p := must(c.kube.CreatePod(c.t.Context(), c.namespace, name))(c.t)
 	return sandbox{name: name, uid: string(p.UID)}
 }
 
 // start gives a created Pod an address, a process and the status Running.
 func (c *cluster) start(s sandbox, addr netip.Addr) sandbox {
 	c.t.Helper()
-	s.Pod = must2(c.StartPod(s.name, s.uid, addr))(c.t)
+	s.Pod = must(c.StartPod(s.name, s.uid, addr))(c.t)
 	c.status(s, corev1.PodRunning, addr)
 	return s
 }
@@ -184,7 +183,7 @@ func (c *cluster) finish(all ...sandbox) {
 			}
 		}
 	}
-	log := must2(c.product.WaitForAccessLog(c.t.Context(), c.requests))(c.t)
+	log := must(c.product.WaitForAccessLog(c.t.Context(), c.requests))(c.t)
 	if err := lab.CheckInvariant(log); err != nil {
 		c.t.Error(err)
 	}

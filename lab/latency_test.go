@@ -17,7 +17,7 @@ const reportFile = "../.cache/report.txt"
 // from the API server's acknowledgement of the delete to the first 409 through
 // Envoy. It fails only on what would be broken, never on a slow machine.
 func TestDeleteToDenial(t *testing.T) {
-	c := newCluster(t, must2(binaries.plain())(t)) // without the race detector, as it runs
+	c := newCluster(t, must(binaries.plain())(t)) // without the race detector, as it runs
 	c.startEnvoys(lab.NewestEnvoy())
 	const rounds = 100
 	var denied, allowed []time.Duration
@@ -37,7 +37,7 @@ func TestDeleteToDenial(t *testing.T) {
 	}
 	report(t, fmt.Sprintf("delete acknowledged -> first 409 through Envoy %s: %s", lab.NewestEnvoy(), percentiles(denied)))
 	report(t, fmt.Sprintf("status acknowledged -> first 200 through Envoy %s: %s", lab.NewestEnvoy(), percentiles(allowed)))
-	log := must2(c.product.WaitForAccessLog(t.Context(), c.requests))(t)
+	log := must(c.product.WaitForAccessLog(t.Context(), c.requests))(t)
 	if err := lab.CheckInvariant(log); err != nil {
 		t.Error(err)
 	}

@@ -138,6 +138,9 @@ func (p *Pod) command(w http.ResponseWriter, r *http.Request) {
 // upload hashes what arrives, as it arrives.
 func (p *Pod) upload(w http.ResponseWriter, r *http.Request) {
 	p.execute(r, "upload")
+	p.mu.Lock()
+	p.received = 0
+	p.mu.Unlock()
 	sum := sha256.New()
 	buffer := make([]byte, 64<<10)
 	var total int64
@@ -206,5 +209,6 @@ func (p *Pod) forge(w http.ResponseWriter, r *http.Request) {
 	p.execute(r, "forge")
 	w.Header().Set("x-samepod-reason", "same-pod")
 	w.Header().Set("x-samepod-decision", "forged")
+	w.Header().Set("x-samepod-pod-uid", "forged")
 	p.say(w, "forged")
 }

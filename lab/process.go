@@ -46,8 +46,7 @@ func (l *Lab) onClose(f func()) {
 	l.close = append(l.close, f)
 }
 
-// Process is a running program. Its output is in the files <name>.out and
-// <name>.err of the lab's directory.
+// Process is a running program. Its output is in files of the lab's directory.
 type Process struct {
 	Name     string
 	Out, Err string // paths
@@ -58,7 +57,11 @@ type Process struct {
 
 // Start runs a program until it ends, [Process.Stop] or [Lab.Close].
 func (l *Lab) Start(name, path string, args ...string) (*Process, error) {
-	p := &Process{Name: name, Out: filepath.Join(l.Dir, name+".out"), Err: filepath.Join(l.Dir, name+".err"), done: make(chan struct{})}
+	file := filepath.Join(l.Dir, name)
+	for n := 2; exists(file + ".out"); n++ { // a program that is started again keeps the log of its first life
+		file = filepath.Join(l.Dir, fmt.Sprintf("%s-%d", name, n))
+	}
+	p := &Process{Name: name, Out: file + ".out", Err: file + ".err", done: make(chan struct{})}
 	out, err := os.Create(p.Out)
 	if err != nil {
 		return nil, err

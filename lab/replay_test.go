@@ -14,7 +14,7 @@ import (
 // must show the fault in each of them; the product must not.
 func TestReplays(t *testing.T) {
 	onEveryEnvoy(t, func(t *testing.T, version string) {
-		c := newCluster(t, must2(binaries.race())(t))
+		c := newCluster(t, must(binaries.race())(t))
 		c.startEnvoys(version)
 
 		// 1: the incident that started this. A's container exits; the Pod stays, with
@@ -155,9 +155,9 @@ func (c *cluster) statefulPod(set, notUID string) sandbox {
 // TestBurst is aad-pod-identity#1011: Pods that are created at once are known at
 // once.
 func TestBurst(t *testing.T) {
-	c := newCluster(t, must2(binaries.race())(t))
+	c := newCluster(t, must(binaries.race())(t))
 	const n = 500
-	before := must2(c.samepod.Metric("samepod_index_pods"))(t)
+	before := must(c.samepod.Metric("samepod_index_pods"))(t)
 	failed := make(chan error, n)
 	workers := make(chan struct{}, 16)
 	for i := range n {

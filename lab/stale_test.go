@@ -23,10 +23,10 @@ func TestStaleView(t *testing.T) {
 	}
 	t.Parallel()
 	kube := sharedKube(t)
-	c := newCluster(t, must2(binaries.race())(t))
-	proxy := must2(c.StartProxy(strings.TrimPrefix(kube.URL, "https://")))(t)
-	kubeconfig := must2(kube.Kubeconfig(lab.UserSamepod, "https://"+proxy.Addr.String()))(t)
-	behind := must2(c.StartSamepod(t.Context(), "behind-proxy", must2(binaries.race())(t), "--config", c.Dir+"/samepod.yaml", "--source", "kube", "--kubeconfig", kubeconfig))(t)
+	c := newCluster(t, must(binaries.race())(t))
+	proxy := must(c.StartProxy(strings.TrimPrefix(kube.URL, "https://")))(t)
+	kubeconfig := must(kube.Kubeconfig(lab.UserSamepod, "https://"+proxy.Addr.String()))(t)
+	behind := must(c.StartSamepod(t.Context(), "behind-proxy", must(binaries.race())(t), "--config", c.Dir+"/samepod.yaml", "--source", "kube", "--kubeconfig", kubeconfig))(t)
 	if err := behind.WaitReady(t.Context(), true, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestStaleView(t *testing.T) {
 	t.Logf("stale after %v, ready %v after the network was back", staleAfter.Round(time.Millisecond), time.Since(resumed).Round(time.Millisecond))
 	c.until("pod-terminal", a, x)
 	c.until("same-pod", b, x)
-	log := must2(c.product.WaitForAccessLog(t.Context(), c.requests))(t)
+	log := must(c.product.WaitForAccessLog(t.Context(), c.requests))(t)
 	if err := lab.CheckInvariant(log); err != nil {
 		t.Error(err)
 	}
@@ -100,9 +100,9 @@ func TestQuietCluster(t *testing.T) {
 	if err := kube.CreateNamespace(t.Context(), "quiet"); err != nil {
 		t.Fatal(err)
 	}
-	config := writeConfig(t, l, must2(lab.NewAddresses(lab.ExecdPort))(t))
-	kubeconfig := must2(kube.Kubeconfig(lab.UserSamepod, kube.URL))(t)
-	s := must2(l.StartSamepod(t.Context(), "samepod", must2(binaries.race())(t), "--config", config, "--source", "kube", "--kubeconfig", kubeconfig, "--watch-namespaces", "quiet,sandboxes"))(t)
+	config := writeConfig(t, l, must(lab.NewAddresses(lab.ExecdPort))(t))
+	kubeconfig := must(kube.Kubeconfig(lab.UserSamepod, kube.URL))(t)
+	s := must(l.StartSamepod(t.Context(), "samepod", must(binaries.race())(t), "--config", config, "--source", "kube", "--kubeconfig", kubeconfig, "--watch-namespaces", "quiet,sandboxes"))(t)
 	if err := s.WaitReady(t.Context(), true, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}

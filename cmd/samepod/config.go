@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -19,7 +19,7 @@ import (
 
 // configFile is samepod.yaml. docs/configuration.md is made from its tags.
 type configFile struct {
-	Dialect   string          `yaml:"dialect" doc:"How a request says which Pod it means. Only \"claim\" so far." default:"claim"`
+	Dialect   dialect         `yaml:"dialect" doc:"How a request says which Pod it means. Only \"claim\" so far." default:"claim"`
 	Claim     claimConfig     `yaml:"claim" doc:"Where in the request each field of the claim stands. A field that is left out stands in its default header."`
 	Scope     *scopeConfig    `yaml:"scope" doc:"The Pods that may be named. Required."`
 	Ports     *portsConfig    `yaml:"ports" doc:"The ports that may be dialled: a list of numbers and ranges (\"8000-8010\"), or any. Required."`
@@ -27,37 +27,122 @@ type configFile struct {
 	History   historyConfig   `yaml:"history" doc:"The memory of who held an address, which explains denials in the log."`
 }
 
+type dialect string
+
+func (d *dialect) check() error {
+	if *d != "claim" {
+		return fmt.Errorf("%q; allowed: claim", *d)
+	}
+	return nil
+}
+
+// filled is a string that is not empty: an empty one is not the same as none.
+type filled string
+
+func (f *filled) check() error {
+	if *f == "" {
+		return errors.New(`""; allowed: a string that is not empty`)
+	}
+	return nil
+}
+
 type claimConfig struct {
 	Target   *sourceConfig `yaml:"target" doc:"<namespace>/<pod>." default:"header x-samepod-target"`
 	UID      *uidConfig    `yaml:"uid" doc:"The uid that the Pod must have." default:"header x-samepod-expect-pod-uid"`
 	Recorded *sourceConfig `yaml:"recorded" doc:"The <ip>:<port> that the caller remembers, if it does." default:"header x-samepod-recorded"`
 	Port     *sourceConfig `yaml:"port" doc:"The port, for callers that remember no address." default:"header x-samepod-port"`
-	Allowed  *sourceConfig `yaml:"allowed" doc:"A value that must equal the target: what a verified token says that the caller may name."`
+	Allowed  *sourceConfig `yaml:"allowed" doc:"A value that must equal the target: what a verified token says that the caller may name. A header only if Envoy sets it itself, whatever the caller sends."`
 }
 
 type sourceConfig struct {
-	Header           string          `yaml:"header" doc:"The name of a request header, in lower case."`
-	ContextExtension string          `yaml:"contextExtension" doc:"A key of the route's context_extensions."`
+	Header           filled          `yaml:"header" doc:"The name of a request header, in lower case."`
+	ContextExtension filled          `yaml:"contextExtension" doc:"A key of the route's context_extensions."`
 	Metadata         *metadataConfig `yaml:"metadata" doc:"A string in the dynamic metadata of an earlier filter."`
 }
 
+func (c *sourceConfig) check() error {
+	set := 0
+	for _, is := range []bool{c.Header != "", c.ContextExtension != "", c.Metadata != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		return fmt.Errorf("%d places; allowed: exactly one of header, contextExtension and metadata", set)
+	}
+	if h := string(c.Header); h != "" && (!headerName.MatchString(h) || slices.Contains(notClaims, h) || strings.HasPrefix(h, "x-envoy-")) {
+		return fmt.Errorf("header %q; allowed: a name in lower case, but not x-envoy-*, %s", c.Header, strings.Join(notClaims, ", "))
+	}
+	return nil
+}
+
+// headerName is a field name (RFC 9110) in the lower case in which Envoy compares,
+// without the quotes, which neither YAML nor CEL would have to be told about. It is
+// the one that package envoy renders.
+var headerName = regexp.MustCompile("^[a-z0-9!#$%&*+.^_|~-]{1,200}$")
+
+// notClaims are headers that mean something else: to HTTP itself, or to a Pod.
+var notClaims = []string{
+	"host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "expect", "keep-alive", "proxy-connection",
+	authz.PodUIDHeader, authz.ReasonHeader, authz.DecisionHeader,
+}
+
+func (c *sourceConfig) source() authz.Source {
+	s := authz.Source{Header: string(c.Header), ContextExtension: string(c.ContextExtension)}
+	if c.Metadata != nil {
+		keys := make([]string, len(c.Metadata.Path))
+		for i, key := range c.Metadata.Path {
+			keys[i] = string(key)
+		}
+		s.Metadata = authz.MetadataPath{Namespace: string(c.Metadata.Namespace), Path: strings.Join(keys, "/")}
+	}
+	return s
+}
+
+// uidConfig may say that the uid is optional and leave its place at the default.
 type uidConfig struct {
-	Header           string          `yaml:"header" doc:"As above."`
-	ContextExtension string          `yaml:"contextExtension" doc:"As above."`
-	Metadata         *metadataConfig `yaml:"metadata" doc:"As above."`
-	Optional         bool            `yaml:"optional" doc:"Take requests without a uid. They also reach a Pod that was rebuilt under the name." default:"false"`
+	sourceConfig
+	Optional bool `yaml:"optional" doc:"Take requests without a uid. They also reach a Pod that was rebuilt under the name." default:"false"`
+}
+
+func (c *uidConfig) check() error {
+	if c.sourceConfig == (sourceConfig{}) {
+		return nil
+	}
+	return c.sourceConfig.check()
 }
 
 type metadataConfig struct {
-	Namespace string   `yaml:"namespace" doc:"The filter's namespace, such as envoy.filters.http.jwt_authn."`
-	Path      []string `yaml:"path" doc:"The keys from there to the string."`
+	Namespace filled   `yaml:"namespace" doc:"The filter's namespace, such as envoy.filters.http.jwt_authn."`
+	Path      []filled `yaml:"path" doc:"The keys from there to the string."`
+}
+
+func (c *metadataConfig) check() error {
+	if c.Namespace == "" || len(c.Path) == 0 {
+		return errors.New("namespace and path must be set")
+	}
+	for _, key := range c.Path {
+		if strings.Contains(string(key), "/") {
+			return fmt.Errorf("path: %q; allowed: keys without '/'", key)
+		}
+	}
+	return nil
 }
 
 type scopeConfig struct {
-	Namespaces []string        `yaml:"namespaces" doc:"The namespaces whose Pods may be named, or [\"*\"] for all. Required."`
+	Namespaces namespaceList   `yaml:"namespaces" doc:"The namespaces whose Pods may be named, or [\"*\"] for all. Required."`
 	Selector   *selectorConfig `yaml:"selector" doc:"A Kubernetes label selector that the Pod must match. Left out, every Pod does; {} is refused."`
 }
 
+type namespaceList []string
+
+func (l *namespaceList) check() error {
+	_, err := authz.ParseScope(*l)
+	return err
+}
+
+// selectorConfig is a Kubernetes LabelSelector. Left out it selects every Pod; an
+// empty one would too, and is refused, since it reads like the opposite.
 type selectorConfig struct {
 	MatchLabels      map[string]string  `yaml:"matchLabels" doc:"Labels that the Pod must have."`
 	MatchExpressions []expressionConfig `yaml:"matchExpressions" doc:"Requirements that the Pod must meet."`
@@ -65,18 +150,91 @@ type selectorConfig struct {
 
 type expressionConfig struct {
 	Key      string   `yaml:"key" doc:"A label key."`
-	Operator string   `yaml:"operator" doc:"In, NotIn, Exists or DoesNotExist."`
+	Operator operator `yaml:"operator" doc:"In, NotIn, Exists or DoesNotExist."`
 	Values   []string `yaml:"values" doc:"The values of In and NotIn."`
 }
 
+type operator string
+
+func (o *operator) check() error {
+	if !slices.Contains([]operator{"In", "NotIn", "Exists", "DoesNotExist"}, *o) {
+		return fmt.Errorf("%q; allowed: In, NotIn, Exists, DoesNotExist", *o)
+	}
+	return nil
+}
+
+func (c *selectorConfig) check() error {
+	if len(c.MatchLabels) == 0 && len(c.MatchExpressions) == 0 {
+		return errors.New("{} would select every Pod; leave selector out to say that")
+	}
+	_, err := c.compile()
+	return err
+}
+
+func (c *selectorConfig) compile() (labels.Selector, error) {
+	if c == nil {
+		return labels.Everything(), nil
+	}
+	api := &metav1.LabelSelector{MatchLabels: c.MatchLabels}
+	for _, e := range c.MatchExpressions {
+		api.MatchExpressions = append(api.MatchExpressions, metav1.LabelSelectorRequirement{Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values})
+	}
+	return metav1.LabelSelectorAsSelector(api)
+}
+
+// portsConfig is the word any, or a list of numbers and ranges.
+type portsConfig struct{ ports authz.Ports }
+
+func (p *portsConfig) decode(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode && n.Value == "any" {
+		p.ports = authz.AnyPort()
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		return fmt.Errorf("%s; allowed: a list of ports and ranges, or any", describe(n))
+	}
+	if len(n.Content) == 0 {
+		return errNoPorts
+	}
+	texts := make([]string, len(n.Content))
+	for i, item := range n.Content {
+		if item.Kind != yaml.ScalarNode {
+			return fmt.Errorf("[%d] %s; allowed: a port 1 to 65535, or a range such as 8000-8010", i, describe(item))
+		}
+		texts[i] = item.Value
+	}
+	var err error
+	p.ports, err = authz.ParsePorts(texts)
+	return err
+}
+
+var errNoPorts = errors.New(`missing; allowed: a list of ports and ranges, or any (sandboxes of OpenSandbox listen on 44772, of agent-sandbox on 8888; a caller of the dialect claim names its own)`)
+
 type addressesConfig struct {
-	CIDRs []string `yaml:"cidrs" doc:"CIDRs that may be dialled. Loopback, link-local, cloud metadata, multicast, unspecified and node addresses stay refused until a CIDR within their range names them." default:"any address that a live Pod holds"`
+	CIDRs cidrList `yaml:"cidrs" doc:"CIDRs that may be dialled. Loopback, link-local, cloud metadata, multicast, unspecified and node addresses stay refused until a CIDR within their range names them." default:"any address that a live Pod holds"`
+}
+
+type cidrList []string
+
+func (l *cidrList) check() error {
+	if len(*l) == 0 {
+		return errors.New("[] would be every address; leave cidrs out to say that")
+	}
+	_, err := authz.ParseAddresses(*l)
+	return err
 }
 
 type historyConfig struct {
 	Addresses int           `yaml:"addresses" doc:"Addresses remembered." default:"10000"`
 	Tenures   int           `yaml:"tenures" doc:"Holders remembered of each." default:"8"`
-	TTL       time.Duration `yaml:"ttl" doc:"How long an address is remembered after its last change." default:"24h"`
+	TTL       time.Duration `yaml:"ttl" doc:"How long an address is remembered after its last change; 0s for ever." default:"24h"`
+}
+
+func (c *historyConfig) check() error {
+	if c.TTL != 0 && c.TTL < time.Second {
+		return fmt.Errorf("ttl: %v; allowed: 0s for ever, or at least 1s", c.TTL)
+	}
+	return nil
 }
 
 func defaultConfig() configFile {
@@ -90,11 +248,12 @@ func defaultConfig() configFile {
 type settings struct {
 	claims   authz.Mapping
 	policy   authz.Policy
-	selected func(labels map[string]string) bool
-	selector string
-	scope    []string
+	selector labels.Selector
 	history  identity.HistoryConfig
 }
+
+// selected is the selector's question.
+func (s settings) selected(set map[string]string) bool { return s.selector.Matches(labels.Set(set)) }
 
 // loadConfig reads samepod.yaml.
 func loadConfig(path string) (settings, error) {
@@ -114,59 +273,40 @@ func loadConfig(path string) (settings, error) {
 	return s, nil
 }
 
+// settings says what the file means. What is wrong in one place was refused there;
+// what is left is what is missing, and what two places say together.
 func (c *configFile) settings() (settings, error) {
-	if c.Dialect != "claim" {
-		return settings{}, fmt.Errorf("dialect: %q; allowed: claim", c.Dialect)
-	}
-	s := settings{history: identity.HistoryConfig{Addresses: c.History.Addresses, Tenures: c.History.Tenures, TTL: c.History.TTL}}
-	if c.History.Addresses == 0 || c.History.Tenures == 0 {
-		return settings{}, errors.New("history: addresses and tenures must be at least 1")
-	}
-	var err error
-	if s.claims, err = c.Claim.mapping(); err != nil {
-		return settings{}, err
-	}
 	if c.Scope == nil || c.Scope.Namespaces == nil {
 		return settings{}, errors.New(`scope.namespaces: missing; allowed: a list of namespaces, or ["*"] for every one`)
 	}
-	s.scope = c.Scope.Namespaces
-	if s.policy.Scope, err = authz.ParseScope(c.Scope.Namespaces); err != nil {
-		return settings{}, fmt.Errorf("scope.namespaces: %w", err)
+	if c.Ports == nil {
+		return settings{}, fmt.Errorf("ports: %w", errNoPorts)
 	}
-	if s.selected, s.selector, err = c.Scope.Selector.compile(); err != nil {
-		return settings{}, fmt.Errorf("scope.selector: %w", err)
-	}
-	if s.policy.Ports, err = c.Ports.parse(); err != nil {
-		return settings{}, err
-	}
-	if s.policy.Addresses, err = authz.ParseAddresses(c.Addresses.CIDRs); err != nil {
-		return settings{}, fmt.Errorf("addresses.cidrs: %w", err)
-	}
-	return s, nil
+	s := settings{history: identity.HistoryConfig{Addresses: c.History.Addresses, Tenures: c.History.Tenures, TTL: c.History.TTL}}
+	s.policy.Ports = c.Ports.ports
+	var errScope, errAddresses, errSelector, errClaims error
+	s.policy.Scope, errScope = authz.ParseScope(c.Scope.Namespaces)
+	s.policy.Addresses, errAddresses = authz.ParseAddresses(c.Addresses.CIDRs)
+	s.selector, errSelector = c.Scope.Selector.compile()
+	s.claims, errClaims = c.Claim.mapping()
+	return s, errors.Join(errScope, errAddresses, errSelector, errClaims)
 }
 
 func (c *claimConfig) mapping() (authz.Mapping, error) {
 	m := authz.DefaultMapping()
-	uid := (*sourceConfig)(nil)
+	var uid *sourceConfig
 	if c.UID != nil {
 		m.UIDOptional = c.UID.Optional
-		if s := (sourceConfig{c.UID.Header, c.UID.ContextExtension, c.UID.Metadata}); s != (sourceConfig{}) {
-			uid = &s
+		if c.UID.sourceConfig != (sourceConfig{}) {
+			uid = &c.UID.sourceConfig
 		}
 	}
 	for _, f := range []struct {
-		name string
 		from *sourceConfig
 		to   *authz.Source
-	}{
-		{"target", c.Target, &m.Target}, {"uid", uid, &m.UID}, {"recorded", c.Recorded, &m.Recorded}, {"port", c.Port, &m.Port}, {"allowed", c.Allowed, &m.Allowed},
-	} {
-		if f.from == nil {
-			continue
-		}
-		var err error
-		if *f.to, err = f.from.source(); err != nil {
-			return authz.Mapping{}, fmt.Errorf("claim.%s: %w", f.name, err)
+	}{{c.Target, &m.Target}, {uid, &m.UID}, {c.Recorded, &m.Recorded}, {c.Port, &m.Port}, {c.Allowed, &m.Allowed}} {
+		if f.from != nil {
+			*f.to = f.from.source()
 		}
 	}
 	all := m.Sources()
@@ -177,76 +317,3 @@ func (c *claimConfig) mapping() (authz.Mapping, error) {
 	}
 	return m, nil
 }
-
-// headerName is a field name (RFC 9110) in the lower case that Envoy compares in.
-// Envoy's own headers and pseudo headers mean something else.
-var headerName = regexp.MustCompile("^[a-z0-9!#$%&'*+.^_`|~-]+$")
-
-func (c *sourceConfig) source() (authz.Source, error) {
-	set := 0
-	for _, is := range []bool{c.Header != "", c.ContextExtension != "", c.Metadata != nil} {
-		if is {
-			set++
-		}
-	}
-	if set != 1 {
-		return authz.Source{}, errors.New("exactly one of header, contextExtension and metadata must be set")
-	}
-	switch {
-	case c.ContextExtension != "":
-		return authz.Source{ContextExtension: c.ContextExtension}, nil
-	case c.Metadata != nil:
-		if c.Metadata.Namespace == "" || len(c.Metadata.Path) == 0 {
-			return authz.Source{}, errors.New("metadata: namespace and path must be set")
-		}
-		for _, key := range c.Metadata.Path {
-			if key == "" || strings.Contains(key, "/") {
-				return authz.Source{}, fmt.Errorf("metadata.path: %q; allowed: keys that are not empty and have no '/'", key)
-			}
-		}
-		return authz.Source{Metadata: authz.MetadataPath{Namespace: c.Metadata.Namespace, Path: strings.Join(c.Metadata.Path, "/")}}, nil
-	}
-	if !headerName.MatchString(c.Header) || c.Header == "host" || strings.HasPrefix(c.Header, "x-envoy-") || c.Header == authz.PodUIDHeader {
-		return authz.Source{}, fmt.Errorf("header: %q; allowed: a header name in lower case, but not host, %s or one of Envoy's own", c.Header, authz.PodUIDHeader)
-	}
-	return authz.Source{Header: c.Header}, nil
-}
-
-// compile makes the selector's question. The nil selector selects every Pod; an
-// empty one would too, and is refused, since it reads like the opposite.
-func (c *selectorConfig) compile() (func(map[string]string) bool, string, error) {
-	if c == nil {
-		return func(map[string]string) bool { return true }, "every Pod", nil
-	}
-	if len(c.MatchLabels) == 0 && len(c.MatchExpressions) == 0 {
-		return nil, "", errors.New("{} would select every Pod; leave selector out to say that")
-	}
-	api := &metav1.LabelSelector{MatchLabels: c.MatchLabels}
-	for _, e := range c.MatchExpressions {
-		api.MatchExpressions = append(api.MatchExpressions, metav1.LabelSelectorRequirement{Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values})
-	}
-	selector, err := metav1.LabelSelectorAsSelector(api)
-	if err != nil {
-		return nil, "", err
-	}
-	return func(set map[string]string) bool { return selector.Matches(labels.Set(set)) }, selector.String(), nil
-}
-
-// portsConfig is "any", or a list of numbers and ranges.
-type portsConfig struct{ texts []string }
-
-func (p *portsConfig) parse() (authz.Ports, error) {
-	if p == nil || len(p.texts) == 0 {
-		return authz.Ports{}, errors.New(`ports: missing; allowed: a list of ports and ranges, or any (sandboxes of OpenSandbox listen on 44772, of agent-sandbox on 8888; a caller of the dialect claim names its own)`)
-	}
-	if len(p.texts) == 1 && p.texts[0] == "any" {
-		return authz.AnyPort(), nil
-	}
-	ports, err := authz.ParsePorts(p.texts)
-	if err != nil {
-		return authz.Ports{}, fmt.Errorf("ports: %w", err)
-	}
-	return ports, nil
-}
-
-var portsType = reflect.TypeFor[portsConfig]()

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -98,9 +99,9 @@ func configTables() string {
 		if len(places[t]) > 1 {
 			return
 		}
-		for f := range t.Fields() {
-			if s := structOf(f.Type); s != nil {
-				walk(s, join(path, f.Tag.Get("yaml")))
+		for _, k := range keysOf(t) {
+			if s := structOf(k.field.Type); s != nil {
+				walk(s, join(path, k.name))
 			}
 		}
 	}
@@ -110,8 +111,8 @@ func configTables() string {
 			fmt.Fprintf(&b, "\n### %s\n\n", code(places[s]...))
 		}
 		b.WriteString("| key | type | default | meaning |\n|---|---|---|---|\n")
-		for f := range s.Fields() {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Tag.Get("yaml"), typeName(f.Type), f.Tag.Get("default"), escape(f.Tag.Get("doc")))
+		for _, k := range keysOf(s) {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.name, typeName(k.field.Type), k.field.Tag.Get("default"), escape(k.field.Tag.Get("doc")))
 		}
 	}
 	return b.String()
@@ -122,7 +123,7 @@ func structOf(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
-	if t.Kind() == reflect.Struct && t != portsType {
+	if t.Kind() == reflect.Struct && t != reflect.TypeFor[portsConfig]() {
 		return t
 	}
 	return nil
@@ -132,7 +133,7 @@ func typeName(t reflect.Type) string {
 	switch {
 	case t == durationType:
 		return "duration"
-	case t == reflect.PointerTo(portsType):
+	case t == reflect.TypeFor[*portsConfig]():
 		return "ports"
 	case t.Kind() == reflect.Pointer:
 		return typeName(t.Elem())
@@ -159,10 +160,7 @@ func flagTable(cmd *cobra.Command) string {
 		if name != "" {
 			text += " " + name
 		}
-		value := f.DefValue
-		if value == "[]" {
-			value = ""
-		}
+		value := strings.Trim(f.DefValue, "[]")
 		if value != "" {
 			value = code(value)
 		}
@@ -196,24 +194,31 @@ func replyTable() string {
 	var b strings.Builder
 	b.WriteString("| reason | HTTP | forwarded | meaning | when |\n|---|---|---|---|---|\n")
 	for _, r := range envoyReplies() {
-		when := "response flags " + r.Flags
+		when, status, forwarded := "response flags "+r.Flags, fmt.Sprint(r.Status), "false"
 		if r.Condition != "" {
 			when = code(r.Condition)
 		}
-		fmt.Fprintf(&b, "| `%s` | %d | %v | %s | %s |\n", r.Reason, r.Status, r.Forwarded, r.Title, when)
+		if r.Status == 0 {
+			status = "Envoy's, 400 or 431"
+		}
+		if r.MayHaveRun {
+			forwarded = `"unknown"`
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.Reason, status, forwarded, r.Title, when)
 	}
 	return b.String()
 }
 
-// envoyReplies are those of both, and the one that only assert has.
+// envoyReplies are those of every arrangement, each once.
 func envoyReplies() []envoy.Reply {
-	p := envoy.DefaultParams()
-	all := p.Replies()
-	p.Upstream = envoy.Assert
-	for _, r := range p.Replies() {
-		if !slices.ContainsFunc(all, func(other envoy.Reply) bool { return other.Title == r.Title }) {
-			r.Title += " (assert)"
-			all = append(all, r)
+	var all []envoy.Reply
+	for _, u := range []envoy.Arrangement{envoy.Both, envoy.Assert} {
+		p := envoy.DefaultParams()
+		p.Upstream = u
+		for _, r := range p.Replies() {
+			if !slices.Contains(all, r) {
+				all = append(all, r)
+			}
 		}
 	}
 	return all
@@ -313,7 +318,7 @@ func TestContract(t *testing.T) {
 		"metadata_key: { key: " + authz.MetadataNamespace + ", path: [ { key: " + authz.UpstreamKey + " } ] }",
 		`allow_expression: { regex: "^` + authz.PodUIDHeader + `$" }`,
 		"- remove: " + authz.PodUIDHeader,
-		"response_headers_to_remove: [ " + authz.ReasonHeader + ", " + authz.DecisionHeader + " ]",
+		"response_headers_to_remove: [ " + authz.ReasonHeader + ", " + authz.DecisionHeader + ", " + authz.PodUIDHeader + " ]",
 		"header: { key: " + authz.ReasonHeader + ",",
 	} {
 		if !bytes.Contains(text, []byte(want)) {
@@ -369,6 +374,7 @@ func TestDocsExecuted(t *testing.T) {
 			}
 		}
 		if script.Len() > 0 {
+			requireFree(t, "127.0.0.1:9191", "127.0.0.1:9192", "127.0.0.1:9193")
 			runScript(t, name, script.String()+"\n"+files)
 		}
 	}
@@ -401,6 +407,19 @@ func checkMake(t *testing.T, name, text string) {
 		if len(fields) < 2 || fields[0] != "make" || !regexp.MustCompile(`(?m)^`+fields[1]+`:`).MatchString(makefile) {
 			t.Errorf("%s: %q is no target of the Makefile", name, strings.TrimSpace(line))
 		}
+	}
+}
+
+// requireFree: the documents use the default ports, and must not be answered by
+// somebody else's samepod.
+func requireFree(t *testing.T, addresses ...string) {
+	t.Helper()
+	for _, a := range addresses {
+		l, err := net.Listen("tcp", a)
+		if err != nil {
+			t.Fatalf("the documents' commands need %s: %v", a, err)
+		}
+		l.Close()
 	}
 }
 

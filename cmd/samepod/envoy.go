@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -38,12 +39,13 @@ func newEnvoy() *cobra.Command {
 	for _, c := range []struct {
 		use, short string
 		render     func(envoy.Params) ([]byte, error)
+		flags      []func(*envoyFlags, *pflag.FlagSet) // a flag without effect is no flag
 	}{
-		{"bootstrap", "Print a complete static bootstrap", envoy.Bootstrap},
-		{"filters", "Print what to merge into an existing HttpConnectionManager, its route configuration and its routes", envoy.Filters},
-		{"cluster", "Print the protected cluster and the cluster of samepod", envoy.Clusters},
+		{"bootstrap", "Print a complete static bootstrap", envoy.Bootstrap, []func(*envoyFlags, *pflag.FlagSet){(*envoyFlags).common, (*envoyFlags).bootstrap, (*envoyFlags).filters, (*envoyFlags).cluster}},
+		{"filters", "Print what to merge into an existing HttpConnectionManager and its routes", envoy.Filters, []func(*envoyFlags, *pflag.FlagSet){(*envoyFlags).common, (*envoyFlags).filters}},
+		{"cluster", "Print the protected cluster and the cluster of samepod", envoy.Clusters, []func(*envoyFlags, *pflag.FlagSet){(*envoyFlags).common, (*envoyFlags).cluster}},
 	} {
-		f := envoyFlags{params: envoy.DefaultParams()}
+		f := defaultEnvoyFlags()
 		sub := &cobra.Command{
 			Use:   c.use,
 			Short: c.short,
@@ -54,6 +56,9 @@ func newEnvoy() *cobra.Command {
 					return err
 				}
 				text, err := c.render(p)
+				if wrong, ok := errors.AsType[*envoy.ParamError](err); ok {
+					return fmt.Errorf("--%w", wrong)
+				}
 				if err != nil {
 					return err
 				}
@@ -64,35 +69,53 @@ func newEnvoy() *cobra.Command {
 				return err
 			},
 		}
-		f.register(sub.Flags())
+		for _, register := range c.flags {
+			register(&f, sub.Flags())
+		}
 		cmd.AddCommand(sub)
 	}
 	return cmd
 }
 
-func (f *envoyFlags) register(flags *pflag.FlagSet) {
+func defaultEnvoyFlags() envoyFlags {
 	d := envoy.DefaultParams()
+	return envoyFlags{
+		params: d, version: d.Version.String(), upstream: string(d.Upstream),
+		samepod: d.AuthzAddress.String(), listen: d.Listen.String(), admin: d.Admin.String(),
+	}
+}
+
+func (f *envoyFlags) common(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "samepod's configuration `file`: the claim's headers, the ports and the CIDRs follow it. Without it, the defaults of the dialect claim")
-	flags.StringVar(&f.version, "envoy-version", d.Version.String(), "`version` of Envoy, 1.36 to 1.40")
-	flags.StringVar(&f.upstream, "upstream", string(d.Upstream), "resolve (Envoy dials the address that samepod returns), assert (a cluster of yours picks the host, and Envoy refuses any other than the verified one; 1.39 and newer) or both")
+	flags.StringVar(&f.version, "envoy-version", f.version, "`version` of Envoy, 1.36 to 1.40")
+	flags.StringVar(&f.upstream, "upstream", f.upstream, "resolve (Envoy dials the address that samepod returns), assert (a cluster of yours picks the host, and Envoy refuses any other than the verified one; 1.39 and newer) or both")
 	flags.BoolVar(&f.params.AcceptUnasserted, "accept-unasserted", false, "render assert below 1.39, where nothing asserts")
-	flags.StringVar(&f.samepod, "samepod", d.AuthzAddress.String(), "`address` of samepod: <ip>:<port> or unix:///path")
-	flags.StringVar(&f.listen, "listen", d.Listen.String(), "bootstrap: `address` for clients")
-	flags.StringVar(&f.admin, "admin", d.Admin.String(), "bootstrap: `address` of Envoy's admin interface; empty for none")
-	flags.StringVar(&f.params.Cluster, "cluster", d.Cluster, "`name` of the protected cluster")
-	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "assert: a host of the protected cluster, `<ip>:<port>`; may be repeated")
-	flags.StringArrayVar(&f.cidrs, "pod-cidr", nil, "without --config: a `CIDR` that Envoy may dial (upstream_rbac); may be repeated")
-	flags.StringArrayVar(&f.ports, "port", nil, "without --config: a `port` or range that Envoy may dial (upstream_rbac); may be repeated")
+	flags.StringVar(&f.params.Cluster, "cluster", f.params.Cluster, "`name` of the protected cluster")
+}
+
+func (f *envoyFlags) bootstrap(flags *pflag.FlagSet) {
+	flags.StringVar(&f.listen, "listen", f.listen, "`address` for clients")
+	flags.StringVar(&f.admin, "admin", f.admin, "`address` of Envoy's admin interface; empty for none")
+}
+
+func (f *envoyFlags) filters(flags *pflag.FlagSet) {
 	flags.StringToStringVar(&f.extensions, "context-extension", nil, "`key=value` that the route tells samepod; may be repeated")
-	flags.BoolVar(&f.params.WebSocket, "websocket", d.WebSocket, "let WebSocket upgrades through")
-	flags.BoolVar(&f.params.PathHardening, "path-hardening", d.PathHardening, "reject escaped slashes and underscores in header names, merge slashes: for dialects that read the path")
-	flags.DurationVar(&f.params.CheckTimeout, "check-timeout", d.CheckTimeout, "of one check; beyond it 503 no-verdict")
-	flags.DurationVar(&f.params.ConnectTimeout, "connect-timeout", d.ConnectTimeout, "to a Pod; beyond it 503 pod-unreachable")
-	flags.DurationVar(&f.params.StreamDuration, "stream-duration", d.StreamDuration, "of one request altogether, which is checked once, at its beginning; 0 for no bound")
-	flags.DurationVar(&f.params.StreamIdle, "stream-idle", d.StreamIdle, "of a request without a byte in either direction; 0 for no bound")
-	flags.DurationVar(&f.params.UpstreamIdle, "upstream-idle", d.UpstreamIdle, "how long a connection to a Pod is kept; from 1.38, where connections are kept apart by Pod uid")
-	flags.DurationVar(&f.params.TCPUserTimeout, "tcp-user-timeout", d.TCPUserTimeout, "how long sent data may stay unacknowledged: ends connections to Pods that vanished, and to Pods that stopped reading")
-	flags.Uint32Var(&f.params.MaxRequests, "max-requests", d.MaxRequests, "requests in flight to Pods; more are answered 503 overloaded at once")
+	flags.BoolVar(&f.params.WebSocket, "websocket", f.params.WebSocket, "let WebSocket upgrades through")
+	flags.BoolVar(&f.params.PathHardening, "path-hardening", f.params.PathHardening, "reject escaped slashes and underscores in header names, merge slashes: for dialects that read the path")
+	flags.DurationVar(&f.params.CheckTimeout, "check-timeout", f.params.CheckTimeout, "of one check; beyond it 503 no-verdict")
+	flags.DurationVar(&f.params.StreamDuration, "stream-duration", f.params.StreamDuration, "of one request altogether, which is checked once, at its beginning; 0 for no bound")
+	flags.DurationVar(&f.params.StreamIdle, "stream-idle", f.params.StreamIdle, "of a request without a byte in either direction; 0 for no bound")
+}
+
+func (f *envoyFlags) cluster(flags *pflag.FlagSet) {
+	flags.StringVar(&f.samepod, "samepod", f.samepod, "`address` of samepod: <ip>:<port> or unix:///path")
+	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "assert: a host of the protected cluster, `<ip>:<port>`; may be repeated")
+	flags.StringArrayVar(&f.cidrs, "pod-cidr", nil, "without --config: a `CIDR` that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
+	flags.StringArrayVar(&f.ports, "port", nil, "without --config: a `port` or range that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
+	flags.DurationVar(&f.params.ConnectTimeout, "connect-timeout", f.params.ConnectTimeout, "to a Pod; beyond it 503 pod-unreachable")
+	flags.DurationVar(&f.params.UpstreamIdle, "upstream-idle", f.params.UpstreamIdle, "how long a connection to a Pod is kept; from 1.38, where connections are kept apart by Pod uid")
+	flags.DurationVar(&f.params.TCPUserTimeout, "tcp-user-timeout", f.params.TCPUserTimeout, "how long sent data may stay unacknowledged: ends connections to Pods that vanished, and to Pods that stopped reading")
+	flags.Uint32Var(&f.params.MaxRequests, "max-requests", f.params.MaxRequests, "requests in flight to Pods; more are answered 503 overloaded at once")
 }
 
 // read makes parameters of the flags.
@@ -139,6 +162,8 @@ func (f *envoyFlags) readPolicy(p envoy.Params) (envoy.Params, error) {
 	switch {
 	case f.config != "" && len(f.cidrs)+len(f.ports) > 0:
 		return p, fmt.Errorf("--pod-cidr, --port: both are in --config %s already", f.config)
+	case len(f.cidrs)+len(f.ports) > 0 && !p.Asserts():
+		return p, fmt.Errorf("--pod-cidr, --port: without effect; with --upstream %s Envoy %v does not compare addresses, and samepod's own lists bound them", p.Upstream, p.Version)
 	case f.config != "":
 		conf, err := loadConfig(f.config)
 		if err != nil {

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,7 +22,32 @@ import (
 type readiness struct {
 	index    *identity.Index
 	notes    []string
+	serving  atomic.Bool // every feed has been synced
 	draining atomic.Bool
+}
+
+// report logs when a feed becomes stale and when it is fresh again, until ctx ends:
+// the one thing that turns every answer at once.
+func (r *readiness) report(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	stale := map[string]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, f := range r.index.Feeds() {
+			switch now := f.Freshness == identity.Stale; {
+			case now && !stale[f.Name]:
+				log.Error("the view is stale; every check is denied", "feed", f.Name, "age", f.Age.String(), "bound", f.Bound.String(), "fault", f.Fault)
+			case !now && stale[f.Name]:
+				log.Info("the view is fresh again", "feed", f.Name)
+			}
+			stale[f.Name] = f.Freshness == identity.Stale
+		}
+	}
 }
 
 // ServeHTTP answers 200 or 503, with the reason in the first line and every feed
@@ -80,6 +108,10 @@ func adminHandler(index *identity.Index, withPprof bool) http.Handler {
 		w.Header().Set("content-type", "application/json")
 		_ = json.NewEncoder(w).Encode(tenures(index.History(addr))) // the reader may be gone
 	})
+	mux.HandleFunc("GET /shared", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("content-type", "application/json")
+		_ = json.NewEncoder(w).Encode(holders(index.Shared())) // the reader may be gone
+	})
 	if withPprof {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -88,6 +120,22 @@ func adminHandler(index *identity.Index, withPprof bool) http.Handler {
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
 	return mux
+}
+
+// holder is a Pod that holds an address, as /shared tells it.
+type holder struct {
+	Pod string `json:"pod"`
+	UID string `json:"uid"`
+}
+
+func holders(shared map[netip.Addr][]identity.Holder) map[netip.Addr][]holder {
+	all := make(map[netip.Addr][]holder, len(shared))
+	for addr, list := range shared {
+		for _, h := range list {
+			all[addr] = append(all[addr], holder{h.String(), string(h.UID)})
+		}
+	}
+	return all
 }
 
 // tenure is one holder of an address, as /history tells it.

@@ -20,36 +20,53 @@ type listeners struct {
 	admin  net.Listener // nil for none
 }
 
-// listen opens every socket or none.
+// listen judges every address, and then opens every socket or none.
 func listen(f serveFlags) (_ *listeners, err error) {
+	if len(f.listen) == 0 {
+		return nil, errors.New("--listen: missing; allowed: <ip>:<port> or unix:///path")
+	}
+	for _, address := range f.listen {
+		if err := judgeAuthz(address, f.insecure); err != nil {
+			return nil, fmt.Errorf("--listen: %w", err)
+		}
+	}
+	mode, err := strconv.ParseUint(f.socketMode, 8, 9)
+	if err != nil {
+		return nil, fmt.Errorf("--socket-mode: %q; allowed: permissions in octal, up to 0777", f.socketMode)
+	}
+	if _, err := isLoopback(f.health); err != nil {
+		return nil, fmt.Errorf("--health-listen: %w", err)
+	}
+	if f.admin != "" {
+		local, err := isLoopback(f.admin)
+		if err == nil && !local {
+			err = fmt.Errorf("%q: not loopback; the admin listener tells everything to anyone who asks", f.admin)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--admin-listen: %w", err)
+		}
+	}
+
 	l := &listeners{}
 	defer func() {
 		if err != nil {
 			l.close()
 		}
 	}()
-	if len(f.listen) == 0 {
-		return nil, errors.New("--listen: missing; allowed: <ip>:<port> or unix:///path")
-	}
 	for _, address := range f.listen {
-		next, err := listenAuthz(address, f)
+		next, err := listenAuthz(address, fs.FileMode(mode))
 		if err != nil {
 			return nil, fmt.Errorf("--listen: %w", err)
 		}
 		l.authz = append(l.authz, next)
 	}
-	if l.health, _, err = listenTCP(f.health); err != nil {
+	if l.health, err = net.Listen("tcp", f.health); err != nil {
 		return nil, fmt.Errorf("--health-listen: %w", err)
 	}
-	if f.admin == "" {
-		return l, nil
-	}
-	var local bool
-	if l.admin, local, err = listenTCP(f.admin); err == nil && !local {
-		err = fmt.Errorf("%q: not loopback; the admin listener tells everything to anyone who asks", f.admin)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--admin-listen: %w", err)
+	if f.admin != "" {
+		if l.admin, err = net.Listen("tcp", f.admin); err != nil {
+			return nil, fmt.Errorf("--admin-listen: %w", err)
+		}
 	}
 	return l, nil
 }
@@ -77,45 +94,55 @@ func (l *listeners) adminAddress() string {
 	return l.admin.Addr().String()
 }
 
-func listenAuthz(address string, f serveFlags) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(address, "unix://"); ok {
-		mode, err := strconv.ParseUint(f.socketMode, 8, 9)
-		if err != nil {
-			return nil, fmt.Errorf("--socket-mode: %q; allowed: permissions in octal, such as 0660", f.socketMode)
+const unixScheme = "unix://"
+
+func isUnix(address string) bool { return strings.HasPrefix(address, unixScheme) }
+
+// judgeAuthz says why Envoy must not be answered there.
+func judgeAuthz(address string, insecure bool) error {
+	if path, ok := strings.CutPrefix(address, unixScheme); ok {
+		const most = 107 // bytes of sun_path on Linux, but for its end
+		if !filepath.IsAbs(path) || len(path) > most {
+			return fmt.Errorf("%q; allowed: an absolute path of at most %d bytes, as in unix:///run/samepod/authz.sock", address, most)
 		}
-		return listenUnix(path, fs.FileMode(mode))
+		return nil
 	}
-	l, local, err := listenTCP(address)
-	if err != nil {
-		return nil, err
+	local, err := isLoopback(address)
+	if err == nil && !local && !insecure {
+		err = fmt.Errorf("%q: not loopback, and without TLS whoever reaches it learns addresses and uids of Pods; allowed: loopback, unix:///path, or --insecure-authz", address)
 	}
-	if !local && !f.insecure {
-		_ = l.Close()
-		return nil, fmt.Errorf("%q: not loopback, and without TLS whoever reaches it learns addresses and uids of Pods; allowed: loopback, unix:///path, or --insecure-authz", address)
-	}
-	return l, nil
+	return err
 }
 
-// listenTCP reports also whether the address is loopback.
-func listenTCP(address string) (l net.Listener, local bool, err error) {
-	host, _, err := net.SplitHostPort(address)
+// isLoopback reads <ip>:<port>; a missing address is every one.
+func isLoopback(address string) (bool, error) {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, false, fmt.Errorf("%q; allowed: <ip>:<port>", address)
+		return false, fmt.Errorf("%q; allowed: <ip>:<port>", address)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return false, fmt.Errorf("%q; allowed: a port 0 to 65535, where 0 takes a free one", address)
+	}
+	if host == "" {
+		return false, nil
 	}
 	ip, err := netip.ParseAddr(host)
-	if err != nil && host != "" {
-		return nil, false, fmt.Errorf("%q; allowed: an IP address, not a name", address)
+	if err != nil {
+		return false, fmt.Errorf("%q; allowed: an IP address, not a name", address)
 	}
-	l, err = net.Listen("tcp", address)
-	return l, ip.IsLoopback(), err
+	return ip.IsLoopback(), nil
+}
+
+func listenAuthz(address string, mode fs.FileMode) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, unixScheme); ok {
+		return listenUnix(path, mode)
+	}
+	return net.Listen("tcp", address)
 }
 
 // listenUnix makes a socket. One that a killed predecessor left is replaced; one
 // that somebody serves, and a file that is no socket, are not.
 func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
-	if !filepath.IsAbs(path) {
-		return nil, fmt.Errorf("%q; allowed: an absolute path, as in unix:///run/samepod/authz.sock", "unix://"+path)
-	}
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:

@@ -3,7 +3,7 @@
 //
 // This package is the only place that knows everything: it reads configuration,
 // makes the parts, and joins them. serve.go is the service, envoy.go prints
-// Envoy's side of it, demo.go plays the incident.
+// Envoy's side of it.
 package main
 
 import (

@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/samepod/samepod/authz"
@@ -46,11 +47,16 @@ func newServe() *cobra.Command {
 		Short: "Answer Envoy's external authorization checks",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := newLogger(cmd.ErrOrStderr(), f.logFormat, f.logLevel)
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
+			out := newSpool(cmd.ErrOrStderr())
+			defer out.Close()
+			log, err := newLogger(out, f.logFormat, f.logLevel)
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), f, log)
+			return serve(cmd.Context(), f, log, out.dropped.Load)
 		},
 	}
 	flags := cmd.Flags()
@@ -71,19 +77,25 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
-	if err := errors.Join(oneOf("log-format", format, "json", "text"), oneOf("log-level", level, "debug", "info", "warn", "error")); err != nil {
-		return nil, err
+// check says which flags are missing, wrong, or without effect beside the others: a
+// flag that is silently ignored is believed to be set.
+func (f *serveFlags) check(set *pflag.FlagSet) error {
+	if f.config == "" {
+		return errors.New("--config: missing; allowed: a file (docs/configuration.md)")
 	}
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("--log-level: %w", err)
+	if f.pprof && f.admin == "" {
+		return errors.New("--pprof: without effect; --admin-listen is empty")
 	}
-	options := &slog.HandlerOptions{Level: l}
-	if format == "text" {
-		return slog.New(slog.NewTextHandler(w, options)), nil
+	if set.Changed("socket-mode") && !slices.ContainsFunc(f.listen, isUnix) {
+		return errors.New("--socket-mode: without effect; no --listen is a unix socket")
 	}
-	return slog.New(slog.NewJSONHandler(w, options)), nil
+	if f.drainDelay < 0 {
+		return fmt.Errorf("--drain-delay: %v; allowed: 0 or a positive duration", f.drainDelay)
+	}
+	if f.drainTimeout <= 0 {
+		return fmt.Errorf("--drain-timeout: %v; allowed: a positive duration", f.drainTimeout)
+	}
+	return f.source.check(set)
 }
 
 // service is every part of samepod serve, made and not yet running.
@@ -99,18 +111,15 @@ type service struct {
 }
 
 // serve runs the service until ctx ends, drains it, and returns nil; or it returns
-// the first error.
-func serve(ctx context.Context, f serveFlags, log *slog.Logger) error {
-	if f.config == "" {
-		return errors.New("--config: missing; allowed: a file (docs/configuration.md)")
-	}
+// the first error. logDropped counts records that could not be written.
+func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func() uint64) error {
 	conf, err := loadConfig(f.config)
 	if err != nil {
 		return err
 	}
 	conf.policy.RequireReady = f.requireReady
 	index := identity.NewIndex(conf.history)
-	follow, err := f.source.open(conf, index, log)
+	source, err := f.source.open(conf, index, log)
 	if err != nil {
 		return err
 	}
@@ -121,19 +130,23 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger) error {
 	defer listeners.close()
 
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newIndexCollector(index))
+	ready := &readiness{index: index, notes: append(notes(conf, f), source.notes...)}
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newCollector(index, ready, logDropped))
 	check := authz.NewServer(authz.Config{
 		Claims: conf.claims, Policy: conf.policy, Look: index.Look, History: index.History,
 		Log: log, Metrics: authz.NewMetrics(reg),
 	})
 	s := &service{
-		flags: f, log: log, index: index, follow: follow, listeners: listeners, metrics: reg,
-		endpoint: authz.NewEndpoint(check, f.reflection),
-		ready:    &readiness{index: index, notes: notes(conf, f)},
+		flags: f, log: log, index: index, follow: source.follow, listeners: listeners, metrics: reg,
+		endpoint: authz.NewEndpoint(check, f.reflection), ready: ready,
+	}
+	selector := conf.selector.String()
+	if selector == "" {
+		selector = "every Pod"
 	}
 	log.Info("starting", "version", version(), "listen", listeners.addresses(), "health", listeners.health.Addr().String(), "admin", listeners.adminAddress(),
-		"source", f.source.kind, "scope", conf.policy.Scope.String(), "selector", conf.selector, "ports", conf.policy.Ports.String(),
-		"addresses", conf.policy.Addresses.String(), "claim", sourceNames(conf.claims), "notes", s.ready.notes)
+		"source", source.about, "feeds", feedNames(index), "scope", conf.policy.Scope.String(), "selector", selector, "ports", conf.policy.Ports.String(),
+		"addresses", conf.policy.Addresses.String(), "claim", sourceNames(conf.claims), "notes", ready.notes)
 	return s.run(ctx)
 }
 
@@ -146,6 +159,7 @@ func (s *service) run(ctx context.Context) error {
 	defer stopFollowing()
 
 	group.Go(func() error { return s.follow(following) })
+	group.Go(func() error { s.ready.report(following, s.log); return nil })
 	for _, l := range s.listeners.authz {
 		group.Go(func() error { return s.endpoint.Serve(l) })
 	}
@@ -159,6 +173,7 @@ func (s *service) run(ctx context.Context) error {
 		select {
 		case <-s.index.Synced():
 			s.endpoint.SetServing(true)
+			s.ready.serving.Store(true)
 			s.log.Info("serving", "pods", s.index.Size().Pods)
 		case <-following.Done():
 		}
@@ -170,7 +185,7 @@ func (s *service) run(ctx context.Context) error {
 		case <-running.Done():
 		}
 		s.ready.draining.Store(true)
-		s.log.Info("draining", "delay", s.flags.drainDelay, "timeout", s.flags.drainTimeout)
+		s.log.Info("draining", "delay", s.flags.drainDelay.String(), "timeout", s.flags.drainTimeout.String())
 		s.endpoint.Drain(running, s.flags.drainDelay, s.flags.drainTimeout)
 		stopFollowing()
 		return errors.Join(health.Close(), admin.Close())
@@ -188,18 +203,18 @@ func serveHTTP(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// notes are the settings that weaken the check or hide something, for the log and
-// for readiness.
+// notes are the settings that weaken the check or leave it to others, for the log
+// and for readiness.
 func notes(conf settings, f serveFlags) []string {
-	var n []string
+	n := []string{}
 	if conf.claims.UIDOptional {
 		n = append(n, "claim.uid is optional: a request without a uid also reaches a Pod that was rebuilt under the name")
 	}
+	if h := conf.claims.Allowed.Header; h != "" {
+		n = append(n, "claim.allowed is the header "+h+": whoever can write it may name any Pod in scope")
+	}
 	if f.insecure {
 		n = append(n, "--insecure-authz: whoever reaches the listener learns addresses and uids of Pods")
-	}
-	if namespaces := f.source.namespaces; len(namespaces) > 0 {
-		n = append(n, fmt.Sprintf("only the namespaces %v are watched: Pods elsewhere that hold the same address are invisible", namespaces))
 	}
 	return n
 }
@@ -208,6 +223,15 @@ func sourceNames(m authz.Mapping) []string {
 	var names []string
 	for _, s := range m.Sources() {
 		names = append(names, s.String())
+	}
+	return names
+}
+
+// feedNames are the feeds with how their freshness is known.
+func feedNames(index *identity.Index) []string {
+	var names []string
+	for _, f := range index.Feeds() {
+		names = append(names, f.Name+" ("+f.Proof+")")
 	}
 	return names
 }

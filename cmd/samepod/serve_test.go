@@ -194,6 +194,9 @@ func TestServe(t *testing.T) {
 		{i.start.Admin, "/history?address=10.0.0.1", 200, `[{"pod":"ns/a","uid":"A","from":"`},
 		{i.start.Admin, "/history?address=10.0.0.9", 200, "[]"},
 		{i.start.Admin, "/history?address=pod", 400, `address: "pod": not an IP address; allowed: /history?address=<ip>`},
+		{i.start.Admin, "/shared", 200, "{}"},
+		{i.start.Health, "/metrics", 200, "samepod_serving 1"},
+		{i.start.Health, "/metrics", 200, `samepod_feed_info{feed="pods file",proof="the file itself"} 1`},
 		{i.start.Admin, "/metrics", 404, ""},
 	} {
 		if status, body := i.get(tc.address, tc.path); status != tc.status || !strings.Contains(body, tc.want) {
@@ -308,7 +311,7 @@ func TestIndexMetrics(t *testing.T) {
 	index := identity.NewIndex(identity.HistoryConfig{})
 	index.NewFeed("pods", "told", time.Minute)
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(newIndexCollector(index))
+	reg.MustRegister(newCollector(index, &readiness{index: index}, func() uint64 { return 3 }))
 	authz.NewMetrics(reg)
 	families, err := reg.Gather()
 	if err != nil {

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -10,23 +11,38 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/samepod/samepod/identity"
 )
 
-// initialSilence is how long a streaming list may pause before it is given up for
-// an ordinary one. Some servers, and proxies before them, never send its end
-// (k9s#4186), and client-go would wait for it for ever.
-const initialSilence = 20 * time.Second
+const (
+	// initialSilence is how long a streaming list may pause before it is given up
+	// for an ordinary one.
+	initialSilence = 20 * time.Second
+	// standstill is how long this process may not have run before what it hears next
+	// is taken for old. The machine slept, the process was frozen or starved, and
+	// what waits in the socket may have been said at its beginning.
+	standstill = 5 * time.Second
+)
 
-// guard passes a watch's events on, and ends the watch in the two cases in which
-// client-go would trust it for ever:
+// guard passes a watch's events on, and ends the watch where client-go would trust
+// it for ever, or ask for it again without a pause:
 //
 // It is silent. The API server sends a bookmark every minute, so a watch that says
 // nothing for longer hangs, whatever its connection says (OpenSandbox#1533,
 // client-go#856). The connections are closed and the Pods are listed anew.
 //
-// It sends what is no Pod. client-go logs that and goes on, and if it was a
-// deletion the Pod stays for ever (kubernetes#76624). The Pods are listed anew.
+// It sends what is no Pod, or goes back in time. client-go logs that and goes on,
+// and if it was a deletion the Pod stays for ever (kubernetes#76624). The Pods are
+// listed anew.
+//
+// It is a streaming list that does not end, or breaks off (k9s#4186). An ordinary
+// list is asked for.
+//
+// This process stood still. What it hears now is of unknown age; the Pods are
+// listed anew.
 type guard struct {
 	watch   *watch
 	in      apiwatch.Interface
@@ -35,9 +51,21 @@ type guard struct {
 	stopped chan struct{}
 	stop    sync.Once
 
-	initial bool // a streaming list that has not ended
-	spoken  time.Time
-	silence time.Duration
+	initial bool          // a streaming list that has not ended
+	ends    time.Time     // when it must have
+	silence time.Duration // after which the watch is taken for dead
+	spoken  time.Time     // when the API server last said anything
+	awake   time.Time     // when this goroutine last ran
+	version string        // of the last event, if not initial
+}
+
+func newGuard(w *watch, initial bool) *guard {
+	now := time.Now()
+	g := &guard{watch: w, out: make(chan apiwatch.Event), stopped: make(chan struct{}), initial: initial, silence: w.silence, spoken: now, awake: now}
+	if initial {
+		g.silence, g.ends = w.initialSilence, now.Add(w.silence)
+	}
+	return g
 }
 
 // ResultChan implements watch.Interface.
@@ -50,11 +78,11 @@ func (g *guard) Stop() { g.stop.Do(func() { close(g.stopped) }) }
 // proxies hold the headers back until the first event.
 func (g *guard) open(ctx context.Context, options metav1.ListOptions) error {
 	bounded, cancel := context.WithCancel(ctx)
-	silent := time.AfterFunc(time.Until(g.spoken.Add(g.silence)), cancel)
+	silent := time.AfterFunc(g.silence, cancel)
 	in, err := g.watch.pods.Watch(bounded, options)
 	inTime := silent.Stop()
 	if err == nil && inTime {
-		g.in, g.cancel = in, cancel
+		g.in, g.cancel, g.version = in, cancel, options.ResourceVersion
 		return nil
 	}
 	cancel()
@@ -78,32 +106,46 @@ func (g *guard) run(ctx context.Context) {
 	defer close(g.out)
 	defer g.cancel()
 	defer g.in.Stop()
-	silent := time.NewTimer(time.Until(g.spoken.Add(g.silence)))
-	defer silent.Stop()
+	heartbeat := time.NewTicker(min(g.silence/4, standstill/5))
+	defer heartbeat.Stop()
 	for {
+		var (
+			event apiwatch.Event
+			open  bool
+		)
 		select {
+		case <-ctx.Done():
+			return
 		case <-g.stopped:
 			return
-		case event, ok := <-g.in.ResultChan():
-			if !ok {
+		case <-heartbeat.C:
+			if why := g.overdue(); why != nil {
+				g.send(g.end(ctx, why))
 				return
 			}
-			g.spoken = time.Now()
-			event, last := g.check(ctx, event)
-			if !g.send(event) || last {
-				return
-			}
-			silent.Reset(g.silence)
-		case <-silent.C:
-			g.watch.closeConnections()
-			g.send(g.end(ctx, g.silent()))
+			continue
+		case event, open = <-g.in.ResultChan():
+		}
+		why := g.overdue()
+		if why == nil {
+			why = g.wrong(event, open)
+		}
+		switch {
+		case why != nil:
+			g.send(g.end(ctx, why))
+			return
+		case !open:
+			return
+		case event.Type == apiwatch.Error:
+			g.watch.fail(ctx, fmt.Errorf("watch: %w", apierrors.FromObject(event.Object)))
+		}
+		g.spoken = time.Now()
+		heard := g.spoken
+		g.watch.store.heard.Store(&heard)
+		if !g.send(event) {
 			return
 		}
 	}
-}
-
-func (g *guard) silent() error {
-	return fmt.Errorf("watch: silent for %v", time.Since(g.spoken).Round(time.Millisecond))
 }
 
 func (g *guard) send(event apiwatch.Event) bool {
@@ -115,24 +157,72 @@ func (g *guard) send(event apiwatch.Event) bool {
 	}
 }
 
-// check returns the event to pass on, and whether the watch ends with it.
-func (g *guard) check(ctx context.Context, event apiwatch.Event) (_ apiwatch.Event, last bool) {
+// overdue says why what comes next, or does not come, must not be trusted. It must
+// be asked at least every heartbeat.
+func (g *guard) overdue() error {
+	now := time.Now()
+	stood := identity.Age(g.awake, now)
+	g.awake = now
+	switch {
+	case stood > standstill:
+		return fmt.Errorf("watch: this process stood still for %v", stood.Round(time.Millisecond))
+	case identity.Age(g.spoken, now) > g.silence:
+		g.watch.closeConnections()
+		return g.silent()
+	case g.initial && now.After(g.ends):
+		return errors.New("watch: the streaming list does not end")
+	}
+	return nil
+}
+
+func (g *guard) silent() error {
+	return fmt.Errorf("watch: silent for %v", time.Since(g.spoken).Round(time.Millisecond))
+}
+
+// wrong says what is wrong with an event, or with the end of the stream.
+func (g *guard) wrong(event apiwatch.Event, open bool) error {
+	if !open {
+		if g.initial {
+			return errors.New("watch: the streaming list broke off")
+		}
+		return nil // an ordinary end; the Reflector watches on from where it was
+	}
 	pod, isPod := event.Object.(*corev1.Pod)
+	isPod = isPod && pod != nil
 	switch event.Type {
+	case apiwatch.Error:
+		return nil
 	case apiwatch.Added, apiwatch.Modified, apiwatch.Deleted:
-		if !isPod || pod == nil || pod.Name == "" || pod.UID == "" {
-			return g.end(ctx, fmt.Errorf("watch: a %s event of what is no Pod: %T", event.Type, event.Object)), true
+		if !isPod || pod.Namespace == "" || pod.Name == "" || pod.UID == "" {
+			return fmt.Errorf("watch: a %s event of what is no Pod: %T", event.Type, event.Object)
 		}
 	case apiwatch.Bookmark:
-		if isPod && pod.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
-			g.initial, g.silence = false, g.watch.silence
+		if !isPod {
+			return fmt.Errorf("watch: a bookmark of what is no Pod: %T", event.Object)
 		}
-	case apiwatch.Error:
-		g.watch.fail(ctx, fmt.Errorf("watch: %w", apierrors.FromObject(event.Object)))
 	default:
-		return g.end(ctx, fmt.Errorf("watch: an event of unknown type %q", event.Type)), true
+		return fmt.Errorf("watch: an event of unknown type %q", event.Type)
 	}
-	return event, false
+	return g.advance(event.Type, pod)
+}
+
+// advance holds the events to the order of their versions. Those of a streaming
+// list have none among each other.
+func (g *guard) advance(kind apiwatch.EventType, pod *corev1.Pod) error {
+	if g.initial {
+		if kind != apiwatch.Bookmark || pod.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
+			return nil
+		}
+		g.initial, g.silence, g.version = false, g.watch.silence, ""
+	}
+	if g.version != "" {
+		order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, g.version)
+		if err != nil || order < 0 {
+			return fmt.Errorf("watch: an event of version %q after one of version %q", pod.ResourceVersion, g.version)
+		}
+	}
+	g.version = pod.ResourceVersion
+	return nil
 }
 
 // end makes the event with which the Reflector gives this watch up.

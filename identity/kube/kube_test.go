@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,7 +103,12 @@ var gone = &metav1.Status{Status: "Failure", Code: 410, Reason: metav1.StatusRea
 // start runs a source against the server and returns its index.
 func start(t *testing.T, a *apiServer, change func(*Source)) *identity.Index {
 	t.Helper()
-	server := httptest.NewServer(a)
+	return startHandler(t, a, change)
+}
+
+func startHandler(t *testing.T, handler http.Handler, change func(*Source)) *identity.Index {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	index := identity.NewIndex(identity.HistoryConfig{Addresses: 16, Tenures: 4})
 	source, err := New(Options{
 		Kubeconfig: kubeconfig(t, server.URL), Bound: time.Minute, Selected: func(map[string]string) bool { return true },
@@ -322,6 +328,11 @@ func TestMissedDeletion(t *testing.T) {
 		v := look(index, "b")
 		return v.Found && v.Others == 0 && !look(index, "a").Found
 	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if got := a.lists[1].URL.Query().Get("resourceVersion"); got != "" {
+		t.Errorf("the second list is asked for at resourceVersion %q, so it is no consistent read", got)
+	}
 }
 
 // TestExpiredForLong: a server that answers "too old" again and again is asked at
@@ -501,6 +512,210 @@ func TestOldWordIsListedAnew(t *testing.T) {
 	}
 }
 
+// TestSlowList: what a list said is watched on from, however long it took. A large
+// cluster would else be listed again and again, and never watched.
+func TestSlowList(t *testing.T) {
+	a := &apiServer{
+		list: func(int, *http.Request) (string, []corev1.Pod, *metav1.Status) {
+			time.Sleep(900 * time.Millisecond)
+			return "10", nil, nil
+		},
+		watch: func(_ int, r *http.Request, send func(string, any)) *metav1.Status {
+			send("ADDED", pod("a", "A", "10.0.0.1", "11"))
+			return hang(r)
+		},
+	}
+	index := start(t, a, func(s *Source) { s.watches[0].silence = time.Second })
+	eventually(t, "the watch", has(index, "a", "A"))
+	if lists, _ := a.count(); lists != 1 {
+		t.Errorf("%d lists", lists)
+	}
+}
+
+// TestStreamingListThatBreaksOff, or goes on without an end: an ordinary list is
+// asked for, at a bounded rate.
+func TestStreamingListThatBreaksOff(t *testing.T) {
+	for _, rule := range []string{"breaks off", "goes on"} {
+		ordinary := &apiServer{
+			list:  func(int, *http.Request) (string, []corev1.Pod, *metav1.Status) { return "10", nil, nil },
+			watch: func(_ int, r *http.Request, _ func(string, any)) *metav1.Status { return hang(r) },
+		}
+		var streams atomic.Int64
+		streaming := &apiServer{watch: func(_ int, r *http.Request, send func(string, any)) *metav1.Status {
+			streams.Add(1)
+			for i := 5; r.Context().Err() == nil; i++ {
+				send("ADDED", pod("a", "A", "10.0.0.1", fmt.Sprint(i)))
+				if rule == "breaks off" {
+					return nil
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			return nil
+		}}
+		index := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("sendInitialEvents") == "true" {
+				streaming.ServeHTTP(w, r)
+			} else {
+				ordinary.ServeHTTP(w, r)
+			}
+		}), func(s *Source) { s.watches[0].silence = time.Second })
+		select {
+		case <-index.Synced():
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: not synced; %s", rule, fault(index))
+		}
+		if n := streams.Load(); n > 3 {
+			t.Errorf("%s: %d streaming lists", rule, n)
+		}
+	}
+}
+
+// TestListsThatAreNone: an answer that decodes is not yet a list of Pods.
+func TestListsThatAreNone(t *testing.T) {
+	for _, body := range []string{
+		`{}`, `{"kind":"Status","apiVersion":"v1","status":"Success"}`,
+		`{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`,
+		`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"new"},"items":[]}`,
+		`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[null]}`,
+		`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[{"metadata":{"name":"a"}}]}`,
+	} {
+		var asked atomic.Int64
+		index := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("content-type", "application/json")
+			if r.URL.Query().Get("watch") != "" {
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+				return
+			}
+			asked.Add(1)
+			fmt.Fprint(w, body)
+		}), nil)
+		eventually(t, body, func() bool { return asked.Load() >= 2 })
+		if got := look(index, "a").Freshness; got != identity.NotSynced {
+			t.Errorf("%s is believed: %v", body, got)
+		}
+	}
+}
+
+// TestBookmarks: one that goes back, or is no Pod, proves nothing, and the Pods are
+// listed anew.
+func TestBookmarks(t *testing.T) {
+	for rule, object := range map[string]any{
+		"behind":       bookmark("5", false),
+		"no version":   bookmark("", false),
+		"not a number": bookmark("x", false),
+		"no Pod":       map[string]any{"apiVersion": "v1", "kind": "Status", "metadata": map[string]any{"resourceVersion": "20"}},
+	} {
+		a := &apiServer{
+			list: func(int, *http.Request) (string, []corev1.Pod, *metav1.Status) { return "10", nil, nil },
+			watch: func(_ int, r *http.Request, send func(string, any)) *metav1.Status {
+				send("BOOKMARK", object)
+				return hang(r)
+			},
+		}
+		start(t, a, nil)
+		eventually(t, rule, func() bool { n, _ := a.count(); return n >= 2 })
+	}
+}
+
+// TestStandstill: what is heard after this process stood still is of unknown age.
+func TestStandstill(t *testing.T) {
+	now := time.Now()
+	for _, tc := range []struct {
+		rule  string
+		awake time.Time
+		want  string
+	}{
+		{"it ran just now", now, ""},
+		{"it was starved for a moment", now.Add(-standstill + 2*time.Second), ""},
+		{"it stood still", now.Add(-standstill - time.Second), "this process stood still for 6"},
+		{"the machine slept: only the wall clock moved", now.Add(-time.Hour).Round(0), "stood still for 1h"},
+	} {
+		g := newGuard(&watch{silence: 2 * time.Hour, closeConnections: func() {}}, false)
+		g.awake, g.spoken = tc.awake, now
+		why := g.overdue()
+		if got := fmt.Sprint(why); (why == nil) != (tc.want == "") || why != nil && !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %v, want %q", tc.rule, why, tc.want)
+		}
+		if why := g.overdue(); why != nil {
+			t.Errorf("%s: and again: %v", tc.rule, why)
+		}
+	}
+}
+
+// TestHeard: an event proves what was true when it came out of the socket, not when
+// this process got round to it.
+func TestHeard(t *testing.T) {
+	index := identity.NewIndex(identity.HistoryConfig{})
+	feed := index.NewFeed("pods", proof, time.Minute)
+	s := &store{feed: feed, selected: func(map[string]string) bool { return true }, log: slog.New(slog.DiscardHandler), fail: func(error) {}}
+	heard := time.Now().Add(-30 * time.Second)
+	s.asked = heard.Add(-10 * time.Second)
+	s.heard.Store(&heard)
+	if err := s.Replace(nil, "10"); err != nil {
+		t.Fatal(err)
+	}
+	p := pod("a", "A", "10.0.0.1", "11")
+	for what, apply := range map[string]func() error{
+		"add": func() error { return s.Add(&p) }, "delete": func() error { return s.Delete(&p) }, "bookmark": func() error { return s.Bookmark("12") },
+	} {
+		if err := apply(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if age := feed.Status().Age; age < 29*time.Second {
+			t.Errorf("after %s the word is %v old, want the 30 s since it was heard", what, age)
+		}
+	}
+}
+
+// TestRefusedStreamEnds: the Reflector forgets to stop a watch whose list the store
+// refused; it must not live on and disturb the next.
+func TestRefusedStreamEnds(t *testing.T) {
+	var open, streams atomic.Int64
+	a := &apiServer{watch: func(n int, r *http.Request, send func(string, any)) *metav1.Status {
+		open.Add(1)
+		streams.Add(1)
+		defer open.Add(-1)
+		version := "100"
+		if n > 1 {
+			version = "50" // restored from a backup
+		}
+		send("BOOKMARK", bookmark(version, true))
+		if n == 1 {
+			send("ERROR", gone)
+			return nil
+		}
+		return hang(r)
+	}}
+	behind := &apiServer{list: func(int, *http.Request) (string, []corev1.Pod, *metav1.Status) { return "50", nil, nil }}
+	startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			a.ServeHTTP(w, r)
+		} else {
+			behind.ServeHTTP(w, r)
+		}
+	}), nil)
+	eventually(t, "some streams", func() bool { return streams.Load() >= 4 })
+	eventually(t, "all but the last to end", func() bool { return open.Load() <= 1 })
+}
+
+// TestStopsSoon: also between two attempts at an API server that is not there.
+func TestStopsSoon(t *testing.T) {
+	source, err := New(Options{Kubeconfig: kubeconfig(t, "http://127.0.0.1:1"), Bound: time.Minute, Selected: func(map[string]string) bool { return true }, Log: slog.New(slog.DiscardHandler)}, identity.NewIndex(identity.HistoryConfig{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- source.Run(ctx) }()
+	time.Sleep(3 * time.Second)
+	cancel()
+	started := time.Now()
+	if err := <-done; err != nil || time.Since(started) > 2*time.Second {
+		t.Errorf("stopped after %v, %v", time.Since(started), err)
+	}
+}
+
 func TestNamespaces(t *testing.T) {
 	a := &apiServer{
 		list: func(_ int, r *http.Request) (string, []corev1.Pod, *metav1.Status) {
@@ -532,12 +747,17 @@ func TestNamespaces(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	config := kubeconfig(t, "https://127.0.0.1:1")
+	t.Setenv("KUBECONFIG", config) // nobody looks at it
 	for _, tc := range []struct {
 		rule, want string
 		change     func(*Options)
 	}{
 		{"no such file", "no such file", func(o *Options) { o.Kubeconfig = "/does/not/exist" }},
+		{"no kubeconfig, and no Pod", "this is no Pod with a service account", func(o *Options) { o.Kubeconfig = "" }},
+		{"a context of nothing", `context "z": needs a kubeconfig`, func(o *Options) { o.Kubeconfig, o.Context = "", "z" }},
 		{"no such context", `context "z" does not exist`, func(o *Options) { o.Context = "z" }},
+		{"an empty namespace", `namespace "": the namespace must be a DNS label`, func(o *Options) { o.Namespaces = []string{"a", ""} }},
+		{"no namespace", `namespace "GHOST/x": the namespace must be a DNS label`, func(o *Options) { o.Namespaces = []string{"GHOST/x"} }},
 		{"a namespace twice", `namespace "a": listed twice`, func(o *Options) { o.Namespaces = []string{"a", "a"} }},
 	} {
 		o := Options{Kubeconfig: config, Log: slog.New(slog.DiscardHandler)}

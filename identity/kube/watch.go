@@ -36,30 +36,42 @@ func (s *Source) Run(ctx context.Context) error {
 // watch follows the Pods of one namespace, or of all, into one feed.
 type watch struct {
 	pods             corev1client.PodInterface
+	store            *store
 	feed             *identity.Feed
-	selected         func(labels map[string]string) bool
 	closeConnections func()
 	silence          time.Duration // after which a watch is taken for dead
 	initialSilence   time.Duration // the same for a streaming list
 	log              *slog.Logger
 
-	// Written and read by one goroutine at a time: the Reflector's, and the one
-	// that it waits for while it lists.
-	asked  time.Time // when the list that is under way was asked for
-	newest string    // the newest resourceVersion that this process has seen
+	current *guard // the last one; the Reflector forgets to stop one whose list it refuses
 }
 
+// run ends soon after ctx does. The Reflector may take longer, in a pause between
+// two attempts; it then changes nothing any more.
 func (w *watch) run(ctx context.Context) {
-	logger := logr.FromSlogHandler(w.log.Handler())
+	w.store.fail = func(err error) { w.fail(ctx, err) }
+	logger := logr.FromSlogHandler(quiet{w.log.Handler()})
 	lw := &cache.ListWatch{ListWithContextFunc: w.list, WatchFuncWithContext: w.watch}
-	reflector := cache.NewReflectorWithOptions(lw, &corev1.Pod{}, (*store)(w), cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(lw, &corev1.Pod{}, w.store, cache.ReflectorOptions{
 		Name:   w.feed.Status().Name,
 		Logger: &logger,
 		// An API server that is down answers at once and many times; one that is
 		// back is to be found soon, since every check is denied meanwhile.
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 5, Cap: 5 * time.Second},
 	})
-	reflector.RunWithContext(klog.NewContext(ctx, logger))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		reflector.RunWithContext(klog.NewContext(ctx, logger))
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		select {
+		case <-done:
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // listTimeout bounds a list, or a page of one. The largest clusters list in
@@ -69,14 +81,10 @@ const listTimeout = time.Minute
 
 // list is asked where the API server has no streaming lists, or fails at one.
 func (w *watch) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if options.ResourceVersion == "0" {
-		// "Any version will do": the API server may answer from a cache of any age,
-		// in which Pods live that are long gone (kubernetes#59848). Ask for a
-		// consistent read instead.
-		options.ResourceVersion = ""
-	}
+	w.stopCurrent()
+	consistent(&options)
 	if options.Continue == "" {
-		w.asked = time.Now()
+		w.store.asked = time.Now()
 	}
 	bounded, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -91,35 +99,56 @@ func (w *watch) list(ctx context.Context, options metav1.ListOptions) (runtime.O
 	return pods, nil
 }
 
+// consistent makes a list a quorum read. The Reflector asks for "any version" at
+// first, which an API server may answer from a cache of any age, in which Pods live
+// that are long gone (kubernetes#59848), and later for "not older than what was
+// seen", which may still be behind. Lists are rare, and made when in doubt.
+func consistent(options *metav1.ListOptions) {
+	options.ResourceVersion = ""
+	if options.SendInitialEvents == nil {
+		options.ResourceVersionMatch = ""
+	}
+}
+
 // watch opens a watch, or a streaming list followed by a watch.
 func (w *watch) watch(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-	g := &guard{watch: w, out: make(chan apiwatch.Event), stopped: make(chan struct{}), spoken: time.Now()}
-	if g.initial = options.SendInitialEvents != nil && *options.SendInitialEvents; g.initial {
-		w.asked = g.spoken
-		g.silence = w.initialSilence
-	} else {
+	w.stopCurrent()
+	initial := options.SendInitialEvents != nil && *options.SendInitialEvents
+	switch {
+	case initial:
+		consistent(&options)
+		w.store.asked = time.Now()
+	case w.store.listed:
+		// What a list said is watched on from, however long it took.
+		w.store.listed = false
+	case w.feed.Status().Age > w.silence/2:
 		// A watch that continues an old one says nothing until something happens or
-		// a minute has passed. If the last word is old already, a list gives a new
-		// one at once.
-		age := w.feed.Status().Age
-		if age > w.silence/2 {
-			return nil, apierrors.NewResourceExpired("the last word is too old to continue from; list again")
-		}
-		g.spoken = g.spoken.Add(-age)
-		g.silence = w.silence
+		// a minute has passed. The last word is old already; a list gives a new one
+		// at once.
+		err := apierrors.NewResourceExpired("the last word is too old to continue from; listing again")
+		w.fail(ctx, err)
+		return nil, err
 	}
+	g := newGuard(w, initial)
 	if err := g.open(ctx, options); err != nil {
 		return nil, err
 	}
+	w.current = g
 	go g.run(ctx)
 	return g, nil
 }
 
-// fail tells the feed why there is no news. A clean stop is no failure.
-func (w *watch) fail(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
+func (w *watch) stopCurrent() {
+	if w.current != nil {
+		w.current.Stop()
+		w.current = nil
 	}
-	w.feed.Fail(err)
-	w.log.Warn("no news from the API server", "err", err)
+}
+
+// fail tells the feed why there is no news, and the log, once. A clean stop is no
+// failure.
+func (w *watch) fail(ctx context.Context, err error) {
+	if ctx.Err() == nil && w.feed.Fail(err) {
+		w.log.Warn("no news from the API server", "err", err)
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -114,8 +116,8 @@ func (r *reader) document(node *yaml.Node) error {
 		return fmt.Errorf("line %d: must be a mapping: a Pod, PodList or List", node.Line)
 	}
 	var head struct {
-		Kind  string      `yaml:"kind"`
-		Items []yaml.Node `yaml:"items"`
+		Kind  string    `yaml:"kind"`
+		Items yaml.Node `yaml:"items"`
 	}
 	if err := node.Decode(&head); err != nil {
 		return yamlError(err)
@@ -124,10 +126,14 @@ func (r *reader) document(node *yaml.Node) error {
 	case "Pod":
 		return r.pod(node, true)
 	case "PodList", "List":
-		for i := range head.Items {
+		if head.Items.Kind != yaml.SequenceNode {
+			// Without items it may be the beginning of a file that is being written.
+			return errorAt(node, "items", errors.New("items: missing; allowed: a list, as in {kind: List, items: []}"))
+		}
+		for _, item := range head.Items.Content {
 			// kubectl writes the kind of each item of a List; the API's own PodList
 			// leaves it out.
-			if err := r.pod(&head.Items[i], head.Kind == "List"); err != nil {
+			if err := r.pod(item, head.Kind == "List"); err != nil {
 				return err
 			}
 		}
@@ -137,9 +143,15 @@ func (r *reader) document(node *yaml.Node) error {
 }
 
 func (r *reader) pod(node *yaml.Node, kindRequired bool) error {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
 	var p pod
 	if err := node.Decode(&p); err != nil {
 		return yamlError(err)
+	}
+	if err := refuseMisspelt(node, reflect.TypeFor[pod]()); err != nil {
+		return err
 	}
 	if p.Kind != "Pod" && (kindRequired || p.Kind != "") {
 		return errorAt(node, "kind", fmt.Errorf("kind: %q; allowed: Pod", p.Kind))
@@ -159,13 +171,48 @@ func (r *reader) pod(node *yaml.Node, kindRequired bool) error {
 	return nil
 }
 
-// yamlError is the library's error as "line n: message".
-func yamlError(err error) error {
-	if e, ok := errors.AsType[*yaml.TypeError](err); ok {
-		return errors.New(e.Errors[0])
+// refuseMisspelt refuses keys that differ from one that is read in case only:
+// hostnetwork would be ignored, and the node's address taken for the Pod's.
+func refuseMisspelt(node *yaml.Node, t reflect.Type) error {
+	if t.Kind() != reflect.Struct || node.Kind != yaml.MappingNode {
+		return nil
 	}
-	return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key := node.Content[i]
+		for f := range t.Fields() {
+			name := f.Tag.Get("yaml")
+			switch {
+			case key.Value == name:
+				if err := refuseMisspelt(node.Content[i+1], f.Type); err != nil {
+					return err
+				}
+			case strings.EqualFold(key.Value, name):
+				return fmt.Errorf("line %d: %s: unknown key; allowed: %s", key.Line, key.Value, name)
+			}
+		}
+	}
+	return nil
 }
+
+// yamlError is the library's error as "line n: message", in YAML's words.
+func yamlError(err error) error {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if e, ok := errors.AsType[*yaml.TypeError](err); ok {
+		text = goType.ReplaceAllStringFunc(e.Errors[0], func(into string) string {
+			switch {
+			case strings.HasPrefix(into, " into []"):
+				return "; allowed: a list"
+			case into == " into string", into == " into bool":
+				return "; allowed: a " + strings.TrimPrefix(into, " into ")
+			}
+			return "; allowed: a mapping"
+		})
+	}
+	return errors.New(text)
+}
+
+// goType is how the library names what a value should have been.
+var goType = regexp.MustCompile(` into .*$`)
 
 // errorAt places err at a field of node.
 func errorAt(node *yaml.Node, field string, err error) error {

@@ -9,6 +9,7 @@ package podsfile
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
 
 	"github.com/samepod/samepod/identity"
 )
@@ -30,11 +32,40 @@ type Source struct {
 	Poll time.Duration
 	Log  *slog.Logger
 
-	last fs.FileInfo // of the last good read; nil to read again
-	err  string      // of the last read, so that it is logged once
+	last fingerprint       // of the last good read; zero to read again
+	sum  [sha256.Size]byte // of the content that the feed has
 }
 
-// unsettled is how long after a change of the file its time stamp cannot be
+// fingerprint is what the file system says of a file, behind all links: a mounted
+// ConfigMap changes by a link that is switched to another directory. The change
+// time cannot be set by who writes the file, unlike the modification time.
+type fingerprint struct {
+	device, inode     uint64
+	size              int64
+	modified, changed int64 // in nanoseconds since 1970
+}
+
+// mostBytes is the largest file that is read: a hundred thousand Pods as kubectl
+// prints them.
+const mostBytes = 1 << 30
+
+// look takes the fingerprint of a file. What is no regular file, such as a pipe,
+// would be waited for.
+func look(path string) (fingerprint, error) {
+	var s unix.Stat_t
+	if err := unix.Stat(path, &s); err != nil {
+		return fingerprint{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	switch {
+	case s.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fingerprint{}, fmt.Errorf("%s: is no regular file", path)
+	case s.Size > mostBytes:
+		return fingerprint{}, fmt.Errorf("%s: has %d bytes; allowed: at most %d", path, s.Size, mostBytes)
+	}
+	return fingerprint{s.Dev, s.Ino, s.Size, s.Mtim.Nano(), s.Ctim.Nano()}, nil
+}
+
+// unsettled is how long after a change of the file its time stamps cannot be
 // trusted to tell the next change: file systems stamp with the kernel's tick.
 const unsettled = 100 * time.Millisecond
 
@@ -42,62 +73,56 @@ const unsettled = 100 * time.Millisecond
 // writes it in place has not finished at the first one.
 const settle = 20 * time.Millisecond
 
-// Load looks at the file once. The feed is renewed if the file is as it was,
-// replaced if it could be read, and told of the error otherwise.
+// Load looks at the file once. The feed is renewed if the file is as it was, and
+// replaced if it has other content that could be read; otherwise the feed is left
+// alone and the error returned.
 func (s *Source) Load() error {
 	asOf := time.Now()
-	info, err := os.Stat(s.Path)
-	if err == nil && s.last != nil && unchanged(s.last, info) {
+	now, err := look(s.Path)
+	if err != nil {
+		return err
+	}
+	if now == s.last {
 		s.Feed.Renew(asOf)
 		return nil
 	}
-	var pods []identity.Pod
-	if err == nil {
-		pods, err = s.read(info)
-	}
+	s.last = fingerprint{}
+	data, err := s.read(now)
 	if err != nil {
-		s.last = nil
-		s.Feed.Fail(err)
-		if err.Error() != s.err {
-			s.Log.Error("cannot read the Pods; the last good state serves until its grace ends", "file", s.Path, "err", err)
-		}
-		s.err = err.Error()
 		return err
 	}
-	s.Feed.Replace(pods, asOf)
-	s.Log.Info("read the Pods", "file", s.Path, "pods", len(pods))
-	s.err = ""
-	if s.last = info; asOf.Sub(info.ModTime()) < unsettled {
-		s.last = nil
+	if sum := sha256.Sum256(data); sum == s.sum {
+		s.Feed.Renew(asOf)
+	} else {
+		pods, err := Parse(data, s.Selected)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Path, err)
+		}
+		s.Feed.Replace(pods, asOf)
+		s.sum = sum
+		s.Log.Info("read the Pods", "file", s.Path, "pods", len(pods))
+	}
+	if asOf.Sub(time.Unix(0, now.changed)).Abs() > unsettled {
+		s.last = now
 	}
 	return nil
 }
 
-// read reads a file that info describes before and after: a file that is being
-// written shows a prefix of itself, which may be a valid list of fewer Pods.
-func (s *Source) read(info fs.FileInfo) ([]identity.Pod, error) {
+// read reads a file that has this fingerprint before and after: a file that is
+// being written shows a prefix of itself, which may be a valid list of fewer Pods.
+func (s *Source) read(before fingerprint) ([]byte, error) {
 	data, err := os.ReadFile(s.Path)
 	if err != nil {
 		return nil, err
 	}
-	after, err := os.Stat(s.Path)
+	after, err := look(s.Path)
 	if err != nil {
 		return nil, err
 	}
-	if !unchanged(info, after) {
+	if before != after {
 		return nil, fmt.Errorf("%s changes while it is read", s.Path)
 	}
-	pods, err := Parse(data, s.Selected)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Path, err)
-	}
-	return pods, nil
-}
-
-// unchanged compares the file behind all links: a mounted ConfigMap changes by a
-// link that is switched to another directory.
-func unchanged(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+	return data, nil
 }
 
 // Run looks at the file every Poll, and at once when the file system says that
@@ -130,6 +155,8 @@ func (s *Source) Run(ctx context.Context) error {
 		case <-settled.C:
 		case <-poll.C:
 		}
-		_ = s.Load() // told to the feed and logged
+		if err := s.Load(); err != nil && s.Feed.Fail(err) {
+			s.Log.Error("cannot read the Pods; the last good state serves until its grace ends", "file", s.Path, "err", err)
+		}
 	}
 }

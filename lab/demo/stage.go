@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,8 +61,7 @@ func newStage(ctx context.Context, l *lab.Lab, kube bool) (*stage, error) {
 		return nil, err
 	}
 	config := filepath.Join(l.Dir, "samepod.yaml")
-	text := fmt.Sprintf("scope: {namespaces: [%s]}\nports: [%d]\naddresses: {cidrs: [%s]}   # loopback, here\n", namespace, lab.ExecdPort, s.addrs.Prefix())
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	if err := lab.WriteConfig(config, namespace, s.addrs.Prefix()); err != nil {
 		return nil, err
 	}
 	if s.samepod, err = l.StartSamepod(ctx, "samepod", binary, append([]string{"--config", config}, s.world.source()...)...); err != nil {
@@ -87,40 +83,30 @@ func newStage(ctx context.Context, l *lab.Lab, kube bool) (*stage, error) {
 
 // fileWorld is a file of Pods.
 type fileWorld struct {
-	path  string
-	pods  map[string]string // name to YAML
-	order []string
+	path string
+	pods []lab.PodRecord
 }
 
 func newFileWorld(l *lab.Lab) (*fileWorld, error) {
-	w := &fileWorld{path: filepath.Join(l.Dir, "pods.yaml"), pods: map[string]string{}}
-	return w, w.write()
+	w := &fileWorld{path: filepath.Join(l.Dir, "pods.yaml")}
+	return w, lab.WritePods(w.path, nil)
 }
 
 func (w *fileWorld) source() []string { return []string{"--source", "file", "--pods-file", w.path} }
 
 func (w *fileWorld) create(_ context.Context, name string) (string, error) {
-	w.order = append(w.order, name)
 	uid := "uid-of-" + name
-	w.pods[name] = fmt.Sprintf("- kind: Pod\n  metadata: {namespace: %s, name: %s, uid: %s}\n  status: {phase: Pending}\n", namespace, name, uid)
-	return uid, w.write()
+	w.pods = append(w.pods, lab.PodRecord{Namespace: namespace, Name: name, UID: uid, Phase: "Pending"})
+	return uid, lab.WritePods(w.path, w.pods)
 }
 
 func (w *fileWorld) status(_ context.Context, name, phase string, addr netip.Addr) error {
-	w.pods[name] = fmt.Sprintf("- kind: Pod\n  metadata: {namespace: %s, name: %s, uid: uid-of-%s}\n  status: {phase: %s, podIPs: [{ip: %s}]}\n", namespace, name, name, phase, addr)
-	return w.write()
-}
-
-func (w *fileWorld) write() error {
-	var text strings.Builder
-	text.WriteString("kind: List\nitems:\n")
-	for _, name := range w.order {
-		text.WriteString(w.pods[name])
+	for i := range w.pods {
+		if w.pods[i].Name == name {
+			w.pods[i].Phase, w.pods[i].Addr = phase, addr
+		}
 	}
-	if err := os.WriteFile(w.path+".new", []byte(text.String()), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(w.path+".new", w.path)
+	return lab.WritePods(w.path, w.pods)
 }
 
 // kubeWorld is a namespace of a real API server.

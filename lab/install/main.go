@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -26,6 +27,9 @@ func main() {
 }
 
 func run(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return errors.New("what? allowed: envoy-<version>, envoy-newest, envoys, kube")
+	}
 	for _, name := range names {
 		switch version, isEnvoy := strings.CutPrefix(name, "envoy-"); {
 		case name == "envoy-newest":
