@@ -8,7 +8,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/samepod
-	go build -o bin/samepod ./cmd/samepod
+	CGO_ENABLED=0 go build -trimpath -o bin/samepod ./cmd/samepod
 
 .PHONY: test
 test: tools ## run everything, with the race detector: units, mutants, four Envoys, a real API server
