@@ -31,6 +31,9 @@ func render(name string, p Params) ([]byte, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	if tls := p.UpstreamTLS; name != "filters" && tls.PodUIDPrefix != "" && tls.CA == "" {
+		return nil, problem("upstream-tls-uid-prefix", "%q; without effect, there is no upstream-tls-ca", tls.PodUIDPrefix)
+	}
 	var t *template.Template
 	execute := func(name string, data any) (string, error) {
 		var b bytes.Buffer
@@ -79,6 +82,13 @@ func (v view) Rendered() Arrangement {
 		return Resolve
 	}
 	return v.Upstream
+}
+
+// AllowedHeaders are the request headers that a page of another origin may send.
+func (v view) AllowedHeaders() string {
+	all := slices.Concat(v.ClaimHeaders, []string{"content-type"}, v.CORSHeaders)
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
 }
 
 // Extensions are the context extensions in a stable order.

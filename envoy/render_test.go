@@ -17,6 +17,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
@@ -25,6 +26,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/rbac/matchers/upstream_ip_port/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -73,6 +75,14 @@ var cases = []struct {
 		p.WebSocket, p.PathHardening = false, true
 		p.StreamDuration, p.StreamIdle, p.TCPUserTimeout = 0, 0, 1500*time.Millisecond
 		p.Cluster = "outbound|44772||sandboxes.svc"
+	}},
+	{"bootstrap-1.40-grpc-tls-cors", envoy.Bootstrap, func(p *envoy.Params) {
+		p.UpstreamProtocol = envoy.Downstream
+		p.UpstreamTLS = envoy.TLS{CA: "/etc/pods/ca.pem", Name: "pod.example.org", PodUIDPrefix: "spiffe://example.org/pod/", Cert: "/etc/pods/tls.crt", Key: "/etc/pods/tls.key"}
+		p.CORSOrigins, p.CORSHeaders = []string{"https://console.example.org", "http://localhost:3000"}, []string{"authorization"}
+	}},
+	{"clusters-1.36-tls", envoy.Clusters, func(p *envoy.Params) {
+		p.Version, p.Upstream, p.UpstreamTLS = 36, envoy.Resolve, envoy.TLS{CA: "/etc/pods/ca.pem", Name: "pod.example.org"}
 	}},
 	{"filters-1.36-resolve", envoy.Filters, func(p *envoy.Params) { p.Version, p.Upstream = 36, envoy.Resolve }},
 	{"filters-1.40-both", envoy.Filters, func(*envoy.Params) {}},
@@ -267,6 +277,19 @@ func TestBadParams(t *testing.T) {
 		{"a mapped host", "endpoint: [::ffff:10.0.0.1]:1; allowed", func(p *envoy.Params) {
 			p.Upstream, p.Endpoints = envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("[::ffff:10.0.0.1]:1")}
 		}},
+		{"no protocol", `upstream-protocol: "h3"; allowed: http1, downstream`, func(p *envoy.Params) { p.UpstreamProtocol = "h3" }},
+		{"an origin with a path", `cors-origin: "https://a/"; allowed: <scheme>://<host>[:<port>] in lower case`, func(p *envoy.Params) { p.CORSOrigins = []string{"https://a/"} }},
+		{"all origins and one", `cors-origin: "*"; allowed`, func(p *envoy.Params) { p.CORSOrigins = []string{"*", "https://a"} }},
+		{"an origin that writes YAML", "cors-origin: ", func(p *envoy.Params) { p.CORSOrigins = []string{"https://a\" } ]"} }},
+		{"all headers", `cors-header: "*"; allowed`, func(p *envoy.Params) { p.CORSOrigins, p.CORSHeaders = []string{"*"}, []string{"*"} }},
+		{"headers of no origin", `cors-header: "a"; without effect`, func(p *envoy.Params) { p.CORSHeaders = []string{"a"} }},
+		{"TLS to anybody of the authority", "upstream-tls-name: missing", func(p *envoy.Params) { p.UpstreamTLS.CA = "/ca" }},
+		{"a name without TLS", `upstream-tls-name: "a"; without effect`, func(p *envoy.Params) { p.UpstreamTLS.Name = "a" }},
+		{"uids without TLS", `upstream-tls-uid-prefix: "a:b"; without effect`, func(p *envoy.Params) { p.UpstreamTLS.PodUIDPrefix = "a:b" }},
+		{"a prefix that is a list", `upstream-tls-uid-prefix: "spiffe://a,b/"; allowed: the beginning of a URI`, func(p *envoy.Params) { p.UpstreamTLS = envoy.TLS{CA: "/ca", PodUIDPrefix: "spiffe://a,b/"} }},
+		{"a prefix that formats", `upstream-tls-uid-prefix: "a:%REQ(x)%"; allowed`, func(p *envoy.Params) { p.UpstreamTLS = envoy.TLS{CA: "/ca", PodUIDPrefix: "a:%REQ(x)%"} }},
+		{"a wildcard name", `upstream-tls-name: "*.a"; allowed: a DNS name`, func(p *envoy.Params) { p.UpstreamTLS = envoy.TLS{CA: "/ca", Name: "*.a"} }},
+		{"a certificate without a key", `upstream-tls-cert: "/c", and upstream-tls-key is ""; allowed: both or none`, func(p *envoy.Params) { p.UpstreamTLS = envoy.TLS{CA: "/ca", Name: "a", Cert: "/c"} }},
 		{"no requests", "max-requests: 0; allowed", func(p *envoy.Params) { p.MaxRequests = 0 }},
 	} {
 		p := envoy.DefaultParams()
