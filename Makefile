@@ -26,7 +26,7 @@ tools: ## get the Envoys, and build etcd and kube-apiserver
 
 .PHONY: lint
 lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangci.yml says
-	.cache/bin/golangci-lint-$(GOLANGCI_LINT) run ./...
+	.cache/bin/golangci-lint-$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 
 .cache/bin/golangci-lint-$(GOLANGCI_LINT):
 	@echo "building golangci-lint $(GOLANGCI_LINT) (minutes, the first time)"
