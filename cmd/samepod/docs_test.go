@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -290,6 +291,49 @@ func TestDocsReasons(t *testing.T) {
 	}
 }
 
+// TestDocsThreats: every line of the threats names a test that there is.
+func TestDocsThreats(t *testing.T) {
+	there := map[string]bool{}
+	err := filepath.WalkDir(docs, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && d.Name() == ".cache" {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(text, -1) {
+			there[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(readDoc(t, "docs/threats.md"), -1)
+	for _, row := range rows {
+		if strings.HasPrefix(row, "|---") || strings.HasSuffix(row, "| shown by |") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(row, "|"), "|")
+		names := regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(cells[len(cells)-1], -1)
+		if len(names) == 0 {
+			t.Errorf("no test: %s", row)
+		}
+		for _, n := range names {
+			if !there[n[1]] {
+				t.Errorf("%s is no test: %s", n[1], row)
+			}
+		}
+	}
+	if len(rows) < 20 {
+		t.Errorf("%d lines of threats", len(rows))
+	}
+}
+
 // isProblem compares an example with a real denial, but for its decision.
 func isProblem(example string) bool {
 	var got, want map[string]any
@@ -349,7 +393,7 @@ func blocks(t *testing.T, name string) []block {
 
 // TestDocsExecuted runs every block of every document, by its language.
 func TestDocsExecuted(t *testing.T) {
-	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "CONTRIBUTING.md"} {
+	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "docs/threats.md", "CONTRIBUTING.md"} {
 		var script strings.Builder
 		files := ""
 		for _, b := range blocks(t, name) {
