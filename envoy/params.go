@@ -92,9 +92,11 @@ type Params struct {
 	// then says whether the Pod is alive, not where the request goes.
 	AcceptUnasserted bool
 
-	// AuthzAddress or AuthzPath is where samepod listens: an address, or an absolute
-	// path of a unix socket.
+	// AuthzAddress, AuthzName or AuthzPath is where samepod listens: an address, a
+	// DNS name with a port, each address of which is a replica, or an absolute path
+	// of a unix socket.
 	AuthzAddress netip.AddrPort
+	AuthzName    HostPort
 	AuthzPath    string
 
 	// Listen and Admin are of the bootstrap only; the zero Admin is none.
@@ -208,12 +210,25 @@ func (p Params) Validate() error {
 func (p Params) validateAuthz() error {
 	const mostPath = 107 // bytes of sun_path on Linux, but for its end
 	switch {
-	case p.AuthzAddress.IsValid() == (p.AuthzPath != ""):
-		return problem("samepod", "allowed: one of <ip>:<port> and unix:///path")
+	case p.authzPlaces() != 1:
+		return problem("samepod", "allowed: one of <ip>:<port>, <name>:<port> and unix:///path")
+	case p.AuthzName != (HostPort{}) && !p.AuthzName.valid():
+		return problem("samepod", "%q; allowed: a DNS name in lower case, and a port 1 to 65535", p.AuthzName)
 	case p.AuthzPath != "" && (!strings.HasPrefix(p.AuthzPath, "/") || !plainText.MatchString(p.AuthzPath) || len(p.AuthzPath) > mostPath):
 		return problem("samepod", "%q; allowed: an absolute path of at most %d bytes of printable ASCII", p.AuthzPath, mostPath)
 	}
 	return nil
+}
+
+// authzPlaces is how many places of samepod are given.
+func (p Params) authzPlaces() int {
+	n := 0
+	for _, given := range []bool{p.AuthzAddress.IsValid(), p.AuthzName != (HostPort{}), p.AuthzPath != ""} {
+		if given {
+			n++
+		}
+	}
+	return n
 }
 
 // validateAddresses refuses what netip reads and Envoy does not, or reads

@@ -80,6 +80,9 @@ var cases = []struct {
 		p.ClaimHeaders, p.ContextExtensions = nil, map[string]string{"pod": "ns/a"}
 	}},
 	{"clusters-1.36-resolve", envoy.Clusters, func(p *envoy.Params) { p.Version, p.Upstream = 36, envoy.Resolve }},
+	{"clusters-1.40-replicas", envoy.Clusters, func(p *envoy.Params) {
+		p.AuthzAddress, p.AuthzName = netip.AddrPort{}, envoy.HostPort{Host: "samepod.gateway.svc.cluster.local", Port: 9191}
+	}},
 	{"clusters-1.40-both", envoy.Clusters, func(*envoy.Params) {}},
 	{"clusters-1.40-assert", envoy.Clusters, func(p *envoy.Params) {
 		p.Upstream, p.Endpoints = envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:44772")}
@@ -246,6 +249,13 @@ func TestBadParams(t *testing.T) {
 		}},
 		{"assert without hosts", "endpoint: missing", func(p *envoy.Params) { p.Upstream = envoy.Assert }},
 		{"resolve with hosts", "endpoint: 10.0.0.1:80; allowed with --upstream assert only", func(p *envoy.Params) { p.Endpoints = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")} }},
+		{"samepod at a name and at an address", "samepod: allowed: one of", func(p *envoy.Params) { p.AuthzName = envoy.HostPort{Host: "a", Port: 1} }},
+		{"a name that writes YAML", `samepod: "[a\n- evil: {}]:1"; allowed: a DNS name`, func(p *envoy.Params) {
+			p.AuthzAddress, p.AuthzName = netip.AddrPort{}, envoy.HostPort{Host: "a\n- evil: {}", Port: 1}
+		}},
+		{"a name that is an address", `samepod: "10.0.0.1:1"; allowed: a DNS name`, func(p *envoy.Params) {
+			p.AuthzAddress, p.AuthzName = netip.AddrPort{}, envoy.HostPort{Host: "10.0.0.1", Port: 1}
+		}},
 		{"samepod nowhere", "samepod: allowed: one of", func(p *envoy.Params) { p.AuthzAddress = netip.AddrPort{} }},
 		{"samepod twice", "samepod: allowed: one of", func(p *envoy.Params) { p.AuthzPath = "/x" }},
 		{"a relative socket", `samepod: "x.sock"; allowed: an absolute path of at most`, func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "x.sock" }},

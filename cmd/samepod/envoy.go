@@ -108,7 +108,7 @@ func (f *envoyFlags) filters(flags *pflag.FlagSet) {
 }
 
 func (f *envoyFlags) cluster(flags *pflag.FlagSet) {
-	flags.StringVar(&f.samepod, "samepod", f.samepod, "`address` of samepod: <ip>:<port> or unix:///path")
+	flags.StringVar(&f.samepod, "samepod", f.samepod, "`address` of samepod: <ip>:<port>, <name>:<port> (each address of the name is a replica, as with a headless Service) or unix:///path")
 	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "assert: a host of the protected cluster, `<ip>:<port>`; may be repeated")
 	flags.StringArrayVar(&f.cidrs, "pod-cidr", nil, "without --config: a `CIDR` that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
 	flags.StringArrayVar(&f.ports, "port", nil, "without --config: a `port` or range that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
@@ -126,11 +126,8 @@ func (f *envoyFlags) read() (envoy.Params, error) {
 		return p, fmt.Errorf("--envoy-version: %w", err)
 	}
 	p.Upstream = envoy.Arrangement(f.upstream)
-	p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, ""
-	if path, ok := strings.CutPrefix(f.samepod, "unix://"); ok {
-		p.AuthzPath = path
-	} else if p.AuthzAddress, err = netip.ParseAddrPort(f.samepod); err != nil {
-		return p, fmt.Errorf("--samepod: %q; allowed: <ip>:<port> or unix:///path", f.samepod)
+	if err := f.readSamepod(&p); err != nil {
+		return p, err
 	}
 	if p.Listen, err = netip.ParseAddrPort(f.listen); err != nil {
 		return p, fmt.Errorf("--listen: %q; allowed: <ip>:<port>", f.listen)
@@ -150,6 +147,23 @@ func (f *envoyFlags) read() (envoy.Params, error) {
 	}
 	p.ContextExtensions = f.extensions
 	return f.readPolicy(p)
+}
+
+// readSamepod reads where samepod is.
+func (f *envoyFlags) readSamepod(p *envoy.Params) error {
+	p.AuthzAddress, p.AuthzName, p.AuthzPath = netip.AddrPort{}, envoy.HostPort{}, ""
+	if path, ok := strings.CutPrefix(f.samepod, "unix://"); ok {
+		p.AuthzPath = path
+		return nil
+	}
+	var err error
+	if p.AuthzAddress, err = netip.ParseAddrPort(f.samepod); err == nil {
+		return nil
+	}
+	if p.AuthzName, err = envoy.ParseHostPort(f.samepod); err != nil {
+		return fmt.Errorf("--samepod: %q; allowed: <ip>:<port>, <name>:<port> with a DNS name in lower case, or unix:///path", f.samepod)
+	}
+	return nil
 }
 
 // readPolicy takes what samepod and Envoy must agree on from samepod's own

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/samepod/samepod/identity"
@@ -25,7 +27,7 @@ func newCollector(index *identity.Index, ready *readiness, logDropped func() uin
 	}
 	return &collector{
 		index: index, ready: ready, logDropped: logDropped,
-		build:     desc("build_info", "1, with the version.", "version"),
+		build:     desc("build_info", "1, with what samepod version tells.", "version", "revision", "dirty", "goversion"),
 		serving:   desc("serving", "Whether Envoy is told that this replica serves: synced once, and not draining."),
 		dropped:   desc("log_dropped_total", "Log records that could not be written in time."),
 		pods:      desc("index_pods", "Pods known, terminal ones included."),
@@ -54,7 +56,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	count := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
-	gauge(c.build, 1, version())
+	b := thisBuild()
+	gauge(c.build, 1, b.Version, b.Revision, strconv.FormatBool(b.Dirty), b.Go)
 	gauge(c.serving, number(c.ready.serving.Load() && !c.ready.draining.Load()))
 	count(c.dropped, float64(c.logDropped()))
 	size := c.index.Size()

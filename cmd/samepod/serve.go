@@ -167,7 +167,7 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	if selector == "" {
 		selector = "every Pod"
 	}
-	log.Info("starting", "version", version(), "listen", listeners.addresses(), "health", listeners.health.Addr().String(), "admin", listeners.adminAddress(),
+	log.Info("starting", "version", thisBuild().Version, "revision", thisBuild().Revision, "listen", listeners.addresses(), "health", listeners.health.Addr().String(), "admin", listeners.adminAddress(),
 		"source", source.about, "feeds", feedNames(index), "scope", conf.policy.Scope.String(), "selector", selector, "ports", conf.policy.Ports.String(),
 		"addresses", conf.policy.Addresses.String(), "claim", sourceNames(conf.claims), "notes", ready.notes)
 	return s.run(ctx)
