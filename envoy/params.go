@@ -102,10 +102,9 @@ type Params struct {
 	// then says whether the Pod is alive, not where the request goes.
 	AcceptUnasserted bool
 
-	// AuthzAddress or AuthzPath is where samepod listens: an address, or an absolute
-	// path of a unix socket.
-	AuthzAddress netip.AddrPort
-	AuthzPath    string
+	// Replicas are where samepod listens, and TLS is how it is spoken to.
+	Replicas []Replica
+	TLS      ReplicaTLS
 
 	// Listen and Admin are of the bootstrap only; the zero Admin is none.
 	Listen, Admin netip.AddrPort
@@ -130,7 +129,7 @@ type Params struct {
 	// UpstreamProtocol is what Envoy speaks to Pods, UpstreamTLS how; the zero value
 	// is without TLS.
 	UpstreamProtocol Protocol
-	UpstreamTLS      TLS
+	UpstreamTLS      UpstreamTLS
 
 	// WebSocket lets upgrades through.
 	WebSocket bool
@@ -162,7 +161,7 @@ type Params struct {
 func DefaultParams() Params {
 	return Params{
 		Version: MaxVersion, Upstream: Both,
-		AuthzAddress:     netip.MustParseAddrPort("127.0.0.1:9191"),
+		Replicas:         []Replica{{Address: netip.MustParseAddrPort("127.0.0.1:9191")}},
 		Listen:           netip.MustParseAddrPort("127.0.0.1:8080"),
 		Admin:            netip.MustParseAddrPort("127.0.0.1:9901"),
 		Cluster:          "samepod_verified",
@@ -227,18 +226,7 @@ func (p Params) Validate() error {
 	case p.MaxRequests == 0:
 		return problem("max-requests", "0; allowed: a positive number")
 	}
-	return errors.Join(p.validateAuthz(), p.validateAddresses(), p.validateTexts(), p.validateCORS(), p.UpstreamTLS.validate(), p.validateDurations())
-}
-
-func (p Params) validateAuthz() error {
-	const mostPath = 107 // bytes of sun_path on Linux, but for its end
-	switch {
-	case p.AuthzAddress.IsValid() == (p.AuthzPath != ""):
-		return problem("samepod", "allowed: one of <ip>:<port> and unix:///path")
-	case p.AuthzPath != "" && (!strings.HasPrefix(p.AuthzPath, "/") || !plainText.MatchString(p.AuthzPath) || len(p.AuthzPath) > mostPath):
-		return problem("samepod", "%q; allowed: an absolute path of at most %d bytes of printable ASCII", p.AuthzPath, mostPath)
-	}
-	return nil
+	return errors.Join(p.validateReplicas(), p.validateAddresses(), p.validateTexts(), p.validateCORS(), p.UpstreamTLS.validate(), p.validateDurations())
 }
 
 // validateAddresses refuses what netip reads and Envoy does not, or reads
@@ -255,8 +243,10 @@ func (p Params) validateAddresses() error {
 		return nil
 	}
 	errs := []error{canonical("listen", p.Listen, false), canonical("admin", p.Admin, false)}
-	if p.AuthzAddress.IsValid() {
-		errs = append(errs, canonical("samepod", p.AuthzAddress, true))
+	for _, r := range p.Replicas {
+		if r.Address.IsValid() {
+			errs = append(errs, canonical("samepod", r.Address, true))
+		}
 	}
 	for _, e := range p.Endpoints {
 		errs = append(errs, canonical("endpoint", e, true))

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/samepod/samepod/lab"
@@ -12,16 +13,45 @@ import (
 
 const uidURI = "spiffe://example.org/pod/"
 
-// podTLS is the server side of a Pod with this certificate; clients, if there is
-// one, vouches for who may call.
-func podTLS(t *testing.T, pair lab.KeyPair, clients *lab.Authority) *tls.Config {
+// podTLS is the server side of a Pod with a certificate for these names.
+func podTLS(t *testing.T, ca *lab.CA, names ...string) *tls.Config {
 	t.Helper()
-	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(pair.Cert, pair.Key))(t)}}
-	if clients != nil {
-		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		config.ClientCAs.AppendCertsFromPEM(must(os.ReadFile(clients.File))(t))
+	cert, key, err := ca.Issue(lab.Leaf{Names: names})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{must(tls.X509KeyPair(cert, key))(t)}}
+}
+
+// mutual asks callers for a certificate of this authority.
+func mutual(config *tls.Config, ca *lab.CA) *tls.Config {
+	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	config.ClientCAs.AppendCertsFromPEM(ca.PEM)
 	return config
+}
+
+// writeSecrets writes what Envoy reads of this authority, and a certificate of its
+// own, and returns the flags that name them.
+func writeSecrets(t *testing.T, dir string, ca *lab.CA) []string {
+	t.Helper()
+	cert, key, err := ca.Issue(lab.Leaf{Names: []string{"gateway.example.org"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounted := filepath.Join(dir, "upstream")
+	if err := lab.WriteSecret(mounted, map[string][]byte{"ca.crt": ca.PEM, "tls.crt": cert, "tls.key": key}); err != nil {
+		t.Fatal(err)
+	}
+	caFile, clientFile := filepath.Join(dir, "upstream-ca.yaml"), filepath.Join(dir, "upstream-client.yaml")
+	for file, text := range map[string][]byte{
+		caFile:     samepodCLI(t, "envoy", "secret", "ca", "--ca", mounted+"/ca.crt"),
+		clientFile: samepodCLI(t, "envoy", "secret", "client", "--cert", mounted+"/tls.crt", "--key", mounted+"/tls.key"),
+	} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{"--upstream-tls-ca-secret", caFile, "--upstream-tls-client-secret", clientFile}
 }
 
 // TestUpstreamTLS: Pods that speak TLS, by a name that they share. A server that
@@ -29,20 +59,18 @@ func podTLS(t *testing.T, pair lab.KeyPair, clients *lab.Authority) *tls.Config 
 func TestUpstreamTLS(t *testing.T) {
 	onEveryEnvoy(t, func(t *testing.T, version string) {
 		a := newSamepodArm(t)
-		ours, others := must(lab.NewAuthority(a.Dir, "ours"))(t), must(lab.NewAuthority(a.Dir, "others"))(t)
-		gateway := must(ours.Issue("gateway", "gateway.example.org"))(t)
-		a.envoy = a.startEnvoy("envoy", version, a.samepod.Authz.String(), "--upstream-protocol", "downstream",
-			"--upstream-tls-ca", ours.File, "--upstream-tls-name", "pod.example.org", "--upstream-tls-cert", gateway.Cert, "--upstream-tls-key", gateway.Key)
+		ours, others := must(lab.NewCA("ours"))(t), must(lab.NewCA("others"))(t)
+		a.envoy = a.startEnvoy("envoy", version, a.samepod.Authz.String(), append(writeSecrets(t, a.Dir, ours), "--upstream-protocol", "downstream", "--upstream-tls-name", "pod.example.org")...)
 		a.waitVerdicts()
 		for i, row := range []struct {
 			rule   string
 			config *tls.Config
 			want   int
 		}{
-			{"its name", podTLS(t, must(ours.Issue("right", "pod.example.org"))(t), nil), 200},
-			{"its name, and it asks for ours", podTLS(t, must(ours.Issue("mutual", "pod.example.org"))(t), ours), 200},
-			{"another name", podTLS(t, must(ours.Issue("renamed", "other.example.org"))(t), nil), 503},
-			{"another authority", podTLS(t, must(others.Issue("foreign", "pod.example.org"))(t), nil), 503},
+			{"its name", podTLS(t, ours, "pod.example.org"), 200},
+			{"its name, and it asks for ours", mutual(podTLS(t, ours, "pod.example.org"), ours), 200},
+			{"another name", podTLS(t, ours, "other.example.org"), 503},
+			{"another authority", podTLS(t, others, "pod.example.org"), 503},
 			{"no TLS", nil, 503},
 		} {
 			name := string(rune('a' + i))
@@ -70,22 +98,20 @@ func TestUIDCertificate(t *testing.T) {
 		authz := must(l.StartAuthzServer())(t)
 		addrs := must(lab.NewAddresses(lab.ExecdPort))(t)
 		a := &arm{Lab: l, t: t, addrs: addrs, config: writeConfig(t, l, addrs)}
-		authority := must(lab.NewAuthority(l.Dir, "authority"))(t)
+		ca := must(lab.NewCA("pods"))(t)
+		secrets := writeSecrets(t, l.Dir, ca)
 		start := func(name string, addr netip.Addr) *lab.Pod {
-			pair := must(authority.Issue(name, "pod.example.org", uidURI+"uid-"+name))(t)
-			return must(l.StartTLSPod(name, "uid-"+name, addr, podTLS(t, pair, nil)))(t)
+			return must(l.StartTLSPod(name, "uid-"+name, addr, podTLS(t, ca, "pod.example.org", uidURI+"uid-"+name)))(t)
 		}
 		stale := func(uid string, addr netip.AddrPort) {
 			authz.Say(says(allow(map[string]any{"samepod_upstream": addr.String(), "samepod_pod_uid": uid, "samepod_decision": "d"})))
 		}
-		byUID := []string{"--upstream-tls-ca", authority.File, "--upstream-tls-uid-prefix", uidURI}
-		byName := []string{"--upstream-tls-ca", authority.File, "--upstream-tls-name", "pod.example.org"}
 
 		addr := addrs.Take()
 		podA := start("a", addr)
 		stale("uid-a", podA.Addr)
-		a.envoy = a.startEnvoy("envoy", version, authz.Addr.String(), byUID...)
-		control := a.startEnvoy("control", version, authz.Addr.String(), byName...)
+		a.envoy = a.startEnvoy("envoy", version, authz.Addr.String(), append(secrets, "--upstream-tls-uid-prefix", uidURI)...)
+		control := a.startEnvoy("control", version, authz.Addr.String(), append(secrets, "--upstream-tls-name", "pod.example.org")...)
 		for what, e := range map[string]*lab.Envoy{"product": a.envoy, "control": control} {
 			eventually(t, what+" reaches A", func() bool { return do(t, "GET", e.URL("/ping"), "").status == 200 })
 		}

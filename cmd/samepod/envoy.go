@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,7 +19,7 @@ type envoyFlags struct {
 	version    string
 	upstream   string
 	protocol   string
-	samepod    string
+	replicas   []string
 	listen     string
 	admin      string
 	endpoints  []string
@@ -75,6 +74,7 @@ func newEnvoy() *cobra.Command {
 		}
 		cmd.AddCommand(sub)
 	}
+	cmd.AddCommand(newSecret())
 	return cmd
 }
 
@@ -82,7 +82,7 @@ func defaultEnvoyFlags() envoyFlags {
 	d := envoy.DefaultParams()
 	return envoyFlags{
 		params: d, version: d.Version.String(), upstream: string(d.Upstream), protocol: string(d.UpstreamProtocol),
-		samepod: d.AuthzAddress.String(), listen: d.Listen.String(), admin: d.Admin.String(),
+		replicas: []string{d.Replicas[0].String()}, listen: d.Listen.String(), admin: d.Admin.String(),
 	}
 }
 
@@ -112,16 +112,17 @@ func (f *envoyFlags) filters(flags *pflag.FlagSet) {
 }
 
 func (f *envoyFlags) cluster(flags *pflag.FlagSet) {
-	flags.StringVar(&f.samepod, "samepod", f.samepod, "`address` of samepod: <ip>:<port> or unix:///path")
+	flags.StringArrayVar(&f.replicas, "samepod", f.replicas, "`address` of samepod: <ip>:<port>, <name>:<port> (each address of the name is a replica, as with a headless Service) or unix:///path; may be repeated")
+	flags.StringVar(&f.params.TLS.CASecret, "samepod-tls-ca-secret", "", "TLS to samepod: `file` on Envoy's machine that samepod envoy secret ca prints")
+	flags.StringVar(&f.params.TLS.ClientSecret, "samepod-tls-client-secret", "", "with a client certificate: `file` on Envoy's machine that samepod envoy secret client prints")
+	flags.StringVar(&f.params.TLS.Name, "samepod-tls-name", "", "`name` in samepod's certificate: exactly a DNS name or a spiffe:// URI")
 	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "assert: a host of the protected cluster, `<ip>:<port>`; may be repeated")
 	flags.StringArrayVar(&f.cidrs, "pod-cidr", nil, "without --config: a `CIDR` that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
 	flags.StringArrayVar(&f.ports, "port", nil, "without --config: a `port` or range that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
 	flags.StringVar(&f.protocol, "upstream-protocol", f.protocol, "to Pods: http1, or downstream for what the caller speaks, which gRPC needs")
-	tls := &f.params.UpstreamTLS
-	flags.StringVar(&tls.CA, "upstream-tls-ca", "", "speak TLS to Pods, whose certificates an authority in this `file` vouches for (files are those of Envoy's machine)")
-	flags.StringVar(&tls.Name, "upstream-tls-name", "", "DNS `name` that the certificates have, and that is asked for (SNI)")
-	flags.StringVar(&tls.Cert, "upstream-tls-cert", "", "`file` with Envoy's own certificate, for Pods that ask for one")
-	flags.StringVar(&tls.Key, "upstream-tls-key", "", "`file` with its private key")
+	flags.StringVar(&f.params.UpstreamTLS.CASecret, "upstream-tls-ca-secret", "", "TLS to Pods: `file` on Envoy's machine that samepod envoy secret ca prints")
+	flags.StringVar(&f.params.UpstreamTLS.ClientSecret, "upstream-tls-client-secret", "", "with a client certificate: `file` on Envoy's machine that samepod envoy secret client prints")
+	flags.StringVar(&f.params.UpstreamTLS.Name, "upstream-tls-name", "", "`name` in the certificates of Pods: exactly a DNS name or a spiffe:// URI")
 	flags.DurationVar(&f.params.ConnectTimeout, "connect-timeout", f.params.ConnectTimeout, "to a Pod; beyond it 503 pod-unreachable")
 	flags.DurationVar(&f.params.UpstreamIdle, "upstream-idle", f.params.UpstreamIdle, "how long a connection to a Pod is kept; from 1.38, where connections are kept apart by Pod uid")
 	flags.DurationVar(&f.params.TCPUserTimeout, "tcp-user-timeout", f.params.TCPUserTimeout, "how long sent data may stay unacknowledged: ends connections to Pods that vanished, and to Pods that stopped reading")
@@ -136,11 +137,13 @@ func (f *envoyFlags) read() (envoy.Params, error) {
 		return p, fmt.Errorf("--envoy-version: %w", err)
 	}
 	p.Upstream, p.UpstreamProtocol = envoy.Arrangement(f.upstream), envoy.Protocol(f.protocol)
-	p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, ""
-	if path, ok := strings.CutPrefix(f.samepod, "unix://"); ok {
-		p.AuthzPath = path
-	} else if p.AuthzAddress, err = netip.ParseAddrPort(f.samepod); err != nil {
-		return p, fmt.Errorf("--samepod: %q; allowed: <ip>:<port> or unix:///path", f.samepod)
+	p.Replicas = nil
+	for _, text := range f.replicas {
+		r, err := envoy.ParseReplica(text)
+		if err != nil {
+			return p, fmt.Errorf("--samepod: %w", err)
+		}
+		p.Replicas = append(p.Replicas, r)
 	}
 	if p.Listen, err = netip.ParseAddrPort(f.listen); err != nil {
 		return p, fmt.Errorf("--listen: %q; allowed: <ip>:<port>", f.listen)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/samepod/samepod/identity"
@@ -16,6 +18,7 @@ type collector struct {
 	build, serving, dropped                       *prometheus.Desc
 	pods, addresses, shared                       *prometheus.Desc
 	info, synced, stale, age, bound, fault, lists *prometheus.Desc
+	tlsNotAfter, tlsFault, tlsRefused             *prometheus.Desc
 }
 
 func newCollector(index *identity.Index, ready *readiness, logDropped func() uint64) prometheus.Collector {
@@ -24,7 +27,7 @@ func newCollector(index *identity.Index, ready *readiness, logDropped func() uin
 	}
 	return &collector{
 		index: index, ready: ready, logDropped: logDropped,
-		build:     desc("build_info", "1, with the version.", "version"),
+		build:     desc("build_info", "1, with what samepod version tells.", "version", "revision", "dirty", "goversion"),
 		serving:   desc("serving", "Whether Envoy is told that this replica serves: synced once, and not draining."),
 		dropped:   desc("log_dropped_total", "Log records that could not be written in time."),
 		pods:      desc("index_pods", "Pods known, terminal ones included."),
@@ -37,6 +40,10 @@ func newCollector(index *identity.Index, ready *readiness, logDropped func() uin
 		bound:     desc("feed_bound_seconds", "Age at which the feed becomes stale.", "feed"),
 		lists:     desc("feed_lists_total", "Lists that the feed has delivered: one, and one more for each time that it had to begin anew.", "feed"),
 		fault:     desc("feed_fault", "Whether the feed has an error at present; /readyz tells which.", "feed"),
+
+		tlsNotAfter: desc("tls_certificate_not_after_timestamp_seconds", "When the certificate in force expires, in seconds since 1970."),
+		tlsFault:    desc("tls_fault", "Whether the TLS files are not in force because they cannot be used; /readyz tells why."),
+		tlsRefused:  desc("tls_refused_total", "Connections that were refused: handshake (no TLS 1.3, or no certificate), certificate (no client CA vouches for it, or it expired), identity (it is not listed).", "why"),
 	}
 }
 
@@ -49,7 +56,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	count := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
-	gauge(c.build, 1, version())
+	b := thisBuild()
+	gauge(c.build, 1, b.Version, b.Revision, strconv.FormatBool(b.Dirty), b.Go)
 	gauge(c.serving, number(c.ready.serving.Load() && !c.ready.draining.Load()))
 	count(c.dropped, float64(c.logDropped()))
 	size := c.index.Size()
@@ -66,6 +74,15 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.bound, f.Bound.Seconds(), f.Name)
 		count(c.lists, float64(f.Lists), f.Name)
 		gauge(c.fault, number(f.Fault != ""), f.Name)
+	}
+	if c.ready.tls == nil {
+		return
+	}
+	state := c.ready.tls.State()
+	gauge(c.tlsNotAfter, float64(state.NotAfter.Unix()))
+	gauge(c.tlsFault, number(state.Fault != ""))
+	for why, n := range state.Refused {
+		count(c.tlsRefused, float64(n), why.String())
 	}
 }
 

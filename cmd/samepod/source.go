@@ -120,7 +120,7 @@ func (f *sourceFlags) openKube(conf settings, index *identity.Index, log *slog.L
 	klog.SetSlogLogger(log.With("logger", "client-go"))
 	watch, err := kube.New(kube.Options{
 		Kubeconfig: f.kubeconfig, Context: f.kubeContext, Namespaces: f.namespaces, Bound: f.maxStaleness,
-		Selected: conf.selected, UserAgent: "samepod/" + version(), Log: log,
+		Selected: conf.selected, UserAgent: "samepod/" + thisBuild().Version, Log: log,
 	}, index)
 	if err != nil {
 		return source{}, fmt.Errorf("--source kube: %w", err)
