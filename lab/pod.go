@@ -28,6 +28,8 @@ type Pod struct {
 	Name string
 	UID  string
 	Addr netip.AddrPort
+	// Network is the Pod's own network namespace, if it was started on a bridge.
+	Network *PodNetwork
 
 	server   *http.Server
 	mu       sync.Mutex
@@ -52,6 +54,11 @@ func (l *Lab) StartPod(name, uid string, addr netip.Addr) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.serve(p, listener)
+	return p, nil
+}
+
+func (l *Lab) serve(p *Pod, listener net.Listener) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, r *http.Request) { p.execute(r, "ping"); p.say(w, "pong") })
 	mux.HandleFunc("POST /command", p.command)
@@ -70,7 +77,6 @@ func (l *Lab) StartPod(name, uid string, addr netip.Addr) (*Pod, error) {
 	}}
 	go p.server.Serve(listener)
 	l.onClose(p.Stop)
-	return p, nil
 }
 
 // Stop ends the process: its connections are reset and its address is free.
