@@ -154,7 +154,7 @@ func TestBlackHole(t *testing.T) {
 		onEveryEnvoy(t, func(t *testing.T, version string) {
 			t.Parallel()
 			prefixes := dualStack(version)
-			a := newNodeArm(t, prefixes)
+			a := newNodeArm(t, prefixes, nil)
 			config := a.bootstrap(version, a.samepod.Authz.String(), "--tcp-user-timeout", userTimeout.String(), "--stream-duration", streamDuration.String())
 			without := socketOption.ReplaceAll(config, nil)
 			if len(without) == len(config) {

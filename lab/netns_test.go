@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,8 +49,9 @@ type nodeArm struct {
 }
 
 // newNodeArm starts samepod on a node with a bridge that has the first address of
-// each prefix. serveArgs are more arguments of samepod serve.
-func newNodeArm(t *testing.T, prefixes []netip.Prefix, serveArgs ...string) nodeArm {
+// each prefix. Beyond is more that may be dialled; serveArgs are more arguments of
+// samepod serve.
+func newNodeArm(t *testing.T, prefixes, beyond []netip.Prefix, serveArgs ...string) nodeArm {
 	t.Helper()
 	l := newLab(t)
 	var gateways []netip.Prefix
@@ -64,7 +66,7 @@ func newNodeArm(t *testing.T, prefixes []netip.Prefix, serveArgs ...string) node
 		t.Fatal(err)
 	}
 	a := &arm{Lab: l, t: t, pods: map[string]lab.PodRecord{}, config: filepath.Join(l.Dir, "samepod.yaml"), podsYML: filepath.Join(l.Dir, "pods.yaml")}
-	if err := lab.WriteConfig(a.config, "sandboxes", prefixes...); err != nil {
+	if err := lab.WriteConfig(a.config, "sandboxes", append(slices.Clone(prefixes), beyond...)...); err != nil {
 		t.Fatal(err)
 	}
 	a.writePods()
@@ -122,7 +124,7 @@ func TestSuccessor(t *testing.T) {
 	onNode(t, func(t *testing.T) {
 		onEveryEnvoy(t, func(t *testing.T, version string) {
 			prefixes := dualStack(version)
-			a := newNodeArm(t, prefixes)
+			a := newNodeArm(t, prefixes, nil)
 			a.envoy = a.startEnvoy("envoy", version, a.samepod.Authz.String())
 			a.waitVerdicts()
 			podA := a.plug("a", "uid-a", prefixes, 5)
