@@ -9,12 +9,12 @@ import (
 	"github.com/samepod/samepod/lab"
 )
 
-// everyZeroPattern is all of fd02::/16 whose other groups are zero or this one:
-// wherever zeros may be compressed, and wherever they may not.
-func everyZeroPattern(group uint16) []netip.Addr {
+// everyZeroPattern is all of a /16 whose other groups are zero or this one: wherever
+// zeros may be compressed, and wherever they may not.
+func everyZeroPattern(prefix netip.Prefix, group uint16) []netip.Addr {
 	var all []netip.Addr
 	for pattern := range 1 << 7 {
-		bits := [16]byte{0: 0xfd, 1: 2}
+		bits := prefix.Addr().As16()
 		for i := range 7 {
 			if pattern>>i&1 == 1 {
 				bits[2+2*i], bits[3+2*i] = byte(group>>8), byte(group)
@@ -31,7 +31,8 @@ func everyZeroPattern(group uint16) []netip.Addr {
 func TestIPv6(t *testing.T) {
 	onNode(t, func(t *testing.T) {
 		onEveryEnvoy(t, func(t *testing.T, version string) {
-			prefixes := append(dualStack(version), netip.MustParsePrefix("fd02::/16"))
+			t.Parallel()
+			prefixes := append(dualStack(version), netip.MustParsePrefix(fmt.Sprintf("fd%x::/16", minor(version))))
 			a := newNodeArm(t, prefixes[:2], prefixes[2:], "--listen", "[::1]:0", "--health-listen", "[::1]:0", "--admin-listen", "[::1]:0")
 			a.envoy = a.startEnvoy("envoy", version, a.samepod.Authz.String(), "--listen", "[::1]:0", "--admin", "[::1]:0")
 			a.waitVerdicts()
@@ -80,7 +81,7 @@ func TestIPv6(t *testing.T) {
 				if err := everywhere.Network.AcceptAll(prefixes[2], host(prefixes[1], 7)); err != nil {
 					t.Fatal(err)
 				}
-				addrs := append(everyZeroPattern(5), everyZeroPattern(0xa0b1)[1:]...)
+				addrs := append(everyZeroPattern(prefixes[2], 5), everyZeroPattern(prefixes[2], 0xa0b1)[1:]...)
 				for i, addr := range addrs {
 					a.pods[fmt.Sprint("e", i)] = lab.PodRecord{Namespace: "sandboxes", Name: fmt.Sprint("e", i), UID: fmt.Sprint("uid-e", i), Phase: "Running", Addr: addr}
 				}
@@ -107,6 +108,7 @@ func TestIPv6Assertion(t *testing.T) {
 			if minor(version) < 39 {
 				return // nothing asserts
 			}
+			t.Parallel()
 			prefixes := dualStack(version)
 			a := newNodeArm(t, prefixes, []netip.Prefix{netip.MustParsePrefix("::102:0/112")})
 			authz := must(a.StartAuthzServer())(t)

@@ -8,6 +8,9 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -157,6 +160,28 @@ func (p *PodNetwork) AcceptAll(prefix netip.Prefix, by netip.Addr) error {
 		return netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: ipNet(prefix), Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL})
 	})
 	return errors.Join(err, netlink.RouteAdd(&netlink.Route{Dst: ipNet(prefix), Gw: by.AsSlice()}))
+}
+
+// Resets is how often the Pod's kernel has sent RST.
+func (p *PodNetwork) Resets() (n int, err error) {
+	err = p.Do(func() error {
+		text, err := os.ReadFile("/proc/thread-self/net/snmp")
+		if err != nil {
+			return err
+		}
+		var rows [][]string // names, and values in the same order
+		for line := range strings.Lines(string(text)) {
+			if fields := strings.Fields(line); fields[0] == "Tcp:" {
+				rows = append(rows, fields)
+			}
+		}
+		if len(rows) != 2 || !slices.Contains(rows[0], "OutRsts") {
+			return fmt.Errorf("/proc/net/snmp has no OutRsts:\n%s", text)
+		}
+		n, err = strconv.Atoi(rows[1][slices.Index(rows[0], "OutRsts")])
+		return err
+	})
+	return n, err
 }
 
 // StartPod plugs a Pod in and starts its process there, on every address that it

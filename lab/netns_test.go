@@ -25,7 +25,8 @@ func onNode(t *testing.T, f func(t *testing.T)) {
 		return
 	}
 	only := "^" + t.Name() + "$"
-	if _, part, ok := strings.Cut(flag.Lookup("test.run").Value.String(), "/"); ok {
+	asked := flag.Lookup("test.run").Value.String()
+	if _, part, ok := strings.Cut(asked, "/"); ok && !strings.Contains(asked, "|") {
 		only += "/" + part
 	}
 	// Most of the time these tests wait, so they need no processor each.
@@ -33,11 +34,14 @@ func onNode(t *testing.T, f func(t *testing.T)) {
 	switch skipped := bytes.Contains(out, []byte("--- SKIP: ")); {
 	case err != nil && !errors.Is(err, lab.ErrNoNamespace):
 		t.Fatalf("on the node: %v\n%s", err, out)
+	case bytes.Contains(out, []byte("no tests to run")):
+		t.Fatalf("%s: no such part", asked)
 	case err == nil && !skipped:
 		t.Logf("on the node:\n%s", out)
 	case os.Getenv("SAMEPOD_LAB_NETNS") == "required":
 		t.Fatalf("SAMEPOD_LAB_NETNS=required, but: %v\n%s", err, out)
 	default:
+		report(t, fmt.Sprintf("%s was skipped: %v", t.Name(), err))
 		t.Skipf("%v\n%s", err, out)
 	}
 }
@@ -123,6 +127,7 @@ func TestHostIsLeftAlone(t *testing.T) {
 func TestSuccessor(t *testing.T) {
 	onNode(t, func(t *testing.T) {
 		onEveryEnvoy(t, func(t *testing.T, version string) {
+			t.Parallel()
 			prefixes := dualStack(version)
 			a := newNodeArm(t, prefixes, nil)
 			a.envoy = a.startEnvoy("envoy", version, a.samepod.Authz.String())
@@ -154,14 +159,17 @@ func TestSuccessor(t *testing.T) {
 			podB := a.plug("b", "uid-b", prefixes, 5)
 
 			for _, addr := range []netip.Addr{v4, v6} {
-				before := podB.Connections()
+				conns, executed, resets := podB.Connections(), len(podB.Executed()), must(podB.Network.Resets())(t)
 				if kept {
 					checkProblem(t, "a stale verdict on a kept connection", command("a", "uid-a", addr), 502, "upstream-reset", "unknown")
-					if n := podB.Connections() - before; n != 0 || len(podB.Executed()) != before {
-						t.Errorf("B on %v got %d connections and %d commands that were sent on A's", addr, n, len(podB.Executed()))
+					if podB.Connections() != conns || len(podB.Executed()) != executed {
+						t.Errorf("B on %v got what was sent on A's connection", addr)
+					}
+					if n := must(podB.Network.Resets())(t) - resets; n == 0 {
+						t.Errorf("B's kernel on %v has reset nothing; something else ended A's connection", addr)
 					}
 				}
-				if c := command("a", "uid-a", addr); c.status != 200 || !strings.Contains(c.body, "executed in b") || podB.Connections() != before+1 {
+				if c := command("a", "uid-a", addr); c.status != 200 || !strings.Contains(c.body, "executed in b") || podB.Connections() != conns+1 {
 					t.Errorf("the control, a stale verdict on a new connection to %v, does not reach B: %d %s", addr, c.status, c.body)
 				}
 			}
