@@ -34,7 +34,7 @@ func TestIPv6(t *testing.T) {
 			t.Parallel()
 			prefixes := append(dualStack(version), netip.MustParsePrefix(fmt.Sprintf("fd%x::/16", minor(version))))
 			a := newNodeArm(t, prefixes[:2], prefixes[2:], "--listen", "[::1]:0", "--health-listen", "[::1]:0", "--admin-listen", "[::1]:0")
-			a.envoy = a.startEnvoy("envoy", version, a.samepod.Authz.String(), "--listen", "[::1]:0", "--admin", "[::1]:0")
+			a.envoy = a.startEnvoy("envoy", version, a.samepod.Authz.String(), append([]string{"--listen", "[::1]:0", "--admin", "[::1]:0"}, patient...)...)
 			a.waitVerdicts()
 			requests := 0
 			ping := func(claim ...string) call {
@@ -112,7 +112,7 @@ func TestIPv6Assertion(t *testing.T) {
 			prefixes := dualStack(version)
 			a := newNodeArm(t, prefixes, []netip.Prefix{netip.MustParsePrefix("::102:0/112")})
 			authz := must(a.StartAuthzServer())(t)
-			a.envoy = a.startEnvoy("envoy", version, authz.Addr.String())
+			a.envoy = a.startEnvoy("envoy", version, authz.Addr.String(), patient...)
 			a.waitVerdicts()
 			a.plug("a", "uid-a", prefixes, 5)
 			inside := netip.AddrPortFrom(host(prefixes[1], 5), lab.ExecdPort).String()

@@ -78,6 +78,9 @@ func newNodeArm(t *testing.T, prefixes, beyond []netip.Prefix, serveArgs ...stri
 	return nodeArm{a, bridge}
 }
 
+// patient is for tests whose subject is not a timeout, on machines that are slow.
+var patient = []string{"--check-timeout", "5s", "--connect-timeout", "5s"}
+
 // dualStack are the prefixes of a test on an Envoy of this version. Several run on
 // one node at a time.
 func dualStack(version string) []netip.Prefix {
@@ -127,10 +130,9 @@ func TestHostIsLeftAlone(t *testing.T) {
 func TestSuccessor(t *testing.T) {
 	onNode(t, func(t *testing.T) {
 		onEveryEnvoy(t, func(t *testing.T, version string) {
-			t.Parallel()
 			prefixes := dualStack(version)
 			a := newNodeArm(t, prefixes, nil)
-			a.envoy = a.startEnvoy("envoy", version, a.samepod.Authz.String())
+			a.envoy = a.startEnvoy("envoy", version, a.samepod.Authz.String(), patient...)
 			a.waitVerdicts()
 			podA := a.plug("a", "uid-a", prefixes, 5)
 			v4, v6 := host(prefixes[0], 5), host(prefixes[1], 5)
