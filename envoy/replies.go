@@ -70,10 +70,12 @@ func (p Params) Replies() []Reply {
 		Reason: "upstream-reset", Status: 502, Title: "The connection to the Pod broke", MayHaveRun: true,
 		Detail: "The connection to the Pod broke before the answer was complete. The request may have been executed; ask the sandbox before you try again.",
 	}, "UC, UR, LR, UPE", "")
-	add(Reply{
+	timeout := Reply{
 		Reason: "upstream-timeout", Status: 504, Title: "The Pod did not answer in time", MayHaveRun: true,
 		Detail: "The Pod did not answer in time. The request may have been executed; ask the sandbox before you try again.",
-	}, "UT, SI, DT, UMSDR", "")
+	}
+	add(timeout, "UT, SI, DT, UMSDR", "")
+	add(timeout, "", "response.code_details == 'max_duration_timeout'") // of a route's max_stream_duration: Envoy sets no flag, and says 408 if it was not read to its end
 	add(unreachable, "UF", "")
 	add(Reply{
 		Reason: "overloaded", Status: 503, Title: "Too many requests in flight to Pods", RetryAfter: true,

@@ -2,10 +2,21 @@
 // and Pods that are HTTP servers on loopback addresses of their own, which behave
 // like execd where it matters and remember what they executed.
 //
+// Where it matters what a kernel does, netns.go gives Pods network namespaces of
+// their own, on a bridge: an interface can vanish without a FIN, and the next Pod has
+// the address while the last one's connections are still open. [RunOnNode] starts a
+// program, which is a test's own binary again, in a network namespace that is the
+// node: samepod and Envoy run there as they do on loopback, and Pods are plugged in
+// with [Lab.StartBridge]. Nothing of the host's network is touched, nothing has a
+// name that could be left behind, and it all ends with that process. It needs root,
+// or a user namespace; where both are forbidden such tests are skipped and say so,
+// and fail with SAMEPOD_LAB_NETNS=required. What is not modelled is netfilter, such
+// as kube-proxy's conntrack.
+//
 // cache.go and install.go get the binaries; process.go runs them; envoy.go,
-// samepod.go, authzserver.go and kube.go are the parts by name; pod.go and
-// addresses.go are the Pods and who gives them addresses; invariant.go holds what
-// must be true of every request.
+// samepod.go, authzserver.go and kube.go are the parts by name; pod.go, addresses.go
+// and netns.go are the Pods, who gives them addresses, and their networks;
+// invariant.go holds what must be true of every request.
 //
 // It is used by tests and by the demo. Nothing of the service imports it.
 // Linux is assumed: all of 127.0.0.0/8 is loopback.

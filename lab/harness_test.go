@@ -145,12 +145,16 @@ func (a *arm) run(name, uid string, addr netip.Addr) *lab.Pod {
 
 // set writes a Pod into the file; phase "" takes it out. It returns when samepod
 // has read the file.
-func (a *arm) set(name, uid, phase string, addr netip.Addr) {
+func (a *arm) set(name, uid, phase string, addr netip.Addr, second ...netip.Addr) {
 	a.t.Helper()
 	if phase == "" {
 		delete(a.pods, name)
 	} else {
-		a.pods[name] = lab.PodRecord{Namespace: "sandboxes", Name: name, UID: uid, Phase: phase, Addr: addr}
+		record := lab.PodRecord{Namespace: "sandboxes", Name: name, UID: uid, Phase: phase, Addr: addr}
+		if len(second) > 0 {
+			record.Second = second[0]
+		}
+		a.pods[name] = record
 	}
 	a.writePods()
 	a.eventually("samepod reads the Pods", func() bool {

@@ -30,6 +30,8 @@ type Pod struct {
 	Name string
 	UID  string
 	Addr netip.AddrPort
+	// Network is the Pod's own network namespace, if it was started on a bridge.
+	Network *PodNetwork
 
 	server   *http.Server
 	mu       sync.Mutex
@@ -59,6 +61,11 @@ func (l *Lab) StartTLSPod(name, uid string, addr netip.Addr, config *tls.Config)
 	if err != nil {
 		return nil, err
 	}
+	l.serve(p, listener)
+	return p, nil
+}
+
+func (l *Lab) serve(p *Pod, listener net.Listener) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, r *http.Request) { p.execute(r, "ping"); p.say(w, "pong") })
 	mux.HandleFunc("POST /command", p.command)
@@ -86,7 +93,6 @@ func (l *Lab) StartTLSPod(name, uid string, addr netip.Addr, config *tls.Config)
 		go p.server.ServeTLS(listener, "", "")
 	}
 	l.onClose(p.Stop)
-	return p, nil
 }
 
 // Stop ends the process: its connections are reset and its address is free.

@@ -11,6 +11,7 @@ import (
 type PodRecord struct {
 	Namespace, Name, UID, Phase string
 	Addr                        netip.Addr // invalid for none
+	Second                      netip.Addr // of the other family; invalid for none
 }
 
 // WritePods writes a file of Pods, as somebody who takes care does: beside it, and
@@ -20,8 +21,14 @@ func WritePods(path string, pods []PodRecord) error {
 	items := make([]object, len(pods))
 	for i, p := range pods {
 		status := object{"phase": p.Phase}
-		if p.Addr.IsValid() {
-			status["podIPs"] = []object{{"ip": p.Addr}}
+		var ips []object
+		for _, addr := range []netip.Addr{p.Addr, p.Second} {
+			if addr.IsValid() {
+				ips = append(ips, object{"ip": addr})
+			}
+		}
+		if ips != nil {
+			status["podIPs"] = ips
 		}
 		items[i] = object{"kind": "Pod", "metadata": object{"namespace": p.Namespace, "name": p.Name, "uid": p.UID}, "status": status}
 	}
@@ -36,8 +43,12 @@ func WritePods(path string, pods []PodRecord) error {
 }
 
 // WriteConfig writes a configuration of samepod for Pods of one namespace that
-// listen as the lab's do, on these loopback addresses.
-func WriteConfig(path, namespace string, addresses netip.Prefix) error {
-	text := fmt.Sprintf("scope: {namespaces: [%s]}\nports: [%d]\naddresses: {cidrs: [%s]}   # loopback, here\n", namespace, ExecdPort, addresses)
+// listen as the lab's do, on these addresses.
+func WriteConfig(path, namespace string, addresses ...netip.Prefix) error {
+	cidrs, err := json.Marshal(addresses)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("scope: {namespaces: [%s]}\nports: [%d]\naddresses: {cidrs: %s}\n", namespace, ExecdPort, cidrs)
 	return os.WriteFile(path, []byte(text), 0o600)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -49,10 +50,13 @@ func SamepodBinary(ctx context.Context, race bool) (string, error) {
 	return path, nil
 }
 
-// StartSamepod runs binary serve with these flags, after those that make it listen
-// on free ports of loopback, and waits until it has said where.
+// StartSamepod runs binary serve with these flags, and where they do not say where
+// to listen on free ports of loopback, and waits until it has said where.
 func (l *Lab) StartSamepod(ctx context.Context, name, binary string, args ...string) (*Samepod, error) {
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--drain-delay", "100ms"}, args...)
+	if !slices.Contains(args, "--listen") { // it may be repeated
+		args = append(args, "--listen", "127.0.0.1:0")
+	}
+	args = append([]string{"serve", "--health-listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--drain-delay", "100ms"}, args...)
 	p, err := l.Start(name, binary, args...)
 	if err != nil {
 		return nil, err
