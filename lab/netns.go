@@ -200,7 +200,7 @@ func (b *Bridge) StartPod(name, uid string, addrs ...netip.Prefix) (*Pod, error)
 	if err != nil {
 		return nil, err
 	}
-	b.lab.serve(p, listener)
+	b.lab.serve(p, listener, nil)
 	return p, nil
 }
 

@@ -61,11 +61,11 @@ func (l *Lab) StartTLSPod(name, uid string, addr netip.Addr, config *tls.Config)
 	if err != nil {
 		return nil, err
 	}
-	l.serve(p, listener)
+	l.serve(p, listener, config)
 	return p, nil
 }
 
-func (l *Lab) serve(p *Pod, listener net.Listener) {
+func (l *Lab) serve(p *Pod, listener net.Listener, config *tls.Config) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, r *http.Request) { p.execute(r, "ping"); p.say(w, "pong") })
 	mux.HandleFunc("POST /command", p.command)
