@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/samepod/samepod/lab"
 )
@@ -135,11 +136,11 @@ func TestRoles(t *testing.T) {
 	}
 	s.Kill()
 	all := i.run()
-	says(t, all, `pods is forbidden: User "system:serviceaccount:`+i.namespace+`:samepod" cannot list resource "pods" in API group "" at the cluster scope`)
+	says(t, all, false, `pods is forbidden: User "system:serviceaccount:`+i.namespace+`:samepod" cannot list resource "pods" in API group "" at the cluster scope`)
 }
 
-// says waits until /readyz is 503 and says this.
-func says(t *testing.T, s *lab.Samepod, want string) {
+// says waits until /readyz is 200, or 503, and says this.
+func says(t *testing.T, s *lab.Samepod, ready bool, want string) {
 	t.Helper()
 	said := ""
 	t.Cleanup(func() {
@@ -148,71 +149,80 @@ func says(t *testing.T, s *lab.Samepod, want string) {
 		}
 	})
 	eventually(t, "/readyz says "+want, func() bool {
-		ready, text := s.Ready()
+		got, text := s.Ready()
 		said = text
-		return !ready && strings.Contains(text, want)
+		return got == ready && strings.Contains(text, want)
 	})
 }
 
 // TestVerbs takes the granted verbs away, one by one: what is really needed, and
 // what /readyz says without it.
+//
+// watch alone would do on an API server with streaming lists; list is for those
+// without, and for a streaming list that breaks off. Nothing gets yet. Without watch
+// samepod lists again and again: its view is some seconds old instead of
+// milliseconds, the API server pays for it, and the fault says why.
 func TestVerbs(t *testing.T) {
 	for _, tc := range []struct {
-		verbs []string
-		want  string // of /readyz; empty for ready
+		verbs string
+		ready bool
+		says  string
+		polls bool
 	}{
-		{[]string{"list", "watch"}, ""},
-		{[]string{"get", "watch"}, ""},
-		{[]string{"get", "list"}, "cannot watch resource"},
-		{[]string{"get"}, "cannot list resource"},
-		{nil, "cannot list resource"},
+		{verbs: "list watch", ready: true},
+		{verbs: "get watch", ready: true},
+		{verbs: "get list", ready: true, says: "cannot watch resource", polls: true},
+		{verbs: "get", says: "cannot list resource"},
+		{verbs: "", says: "cannot list resource"},
 	} {
-		t.Run(strings.Join(tc.verbs, ","), func(t *testing.T) {
+		t.Run(tc.verbs, func(t *testing.T) {
 			i := install(t)
-			role := "samepod-" + i.namespace
-			rules := []rbacv1.PolicyRule{}
-			if len(tc.verbs) > 0 {
-				rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: tc.verbs})
-			}
-			if _, err := i.Client.RbacV1().ClusterRoles().Update(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}, Rules: rules}, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the authorizer knows", func() bool {
-				may := i.may(i.namespace, "samepod", []string{"pods"})
-				return len(may) == len(tc.verbs)
-			})
+			i.grant(strings.Fields(tc.verbs)...)
 			i.pod(i.sandboxes, "a", "127.9.0.3")
 			s := i.run()
-			if tc.want == "" {
+			if tc.ready {
 				i.knows(s, 1)
-				return
 			}
-			says(t, s, tc.want)
+			says(t, s, tc.ready, tc.says)
+			eventually(t, "the lists are as many as expected", func() bool {
+				n, err := s.Metric(`samepod_feed_lists_total{feed="pods"}`)
+				return err == nil && (n > 2) == tc.polls
+			})
 		})
 	}
 }
 
-// may asks the API server what a ServiceAccount may do with these resources in
-// every namespace.
-func (i *installation) may(namespace, name string, resources []string) map[string]bool {
+// grant replaces the verbs of the chart's ClusterRole.
+func (i *installation) grant(verbs ...string) {
+	i.t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "samepod-" + i.namespace}}
+	if len(verbs) > 0 {
+		role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: verbs}}
+	}
+	if _, err := i.Client.RbacV1().ClusterRoles().Update(i.t.Context(), role, metav1.UpdateOptions{}); err != nil {
+		i.t.Fatal(err)
+	}
+	eventually(i.t, "the authorizer knows", func() bool { return len(i.may("samepod", resource{name: "pods"})) == len(verbs) })
+}
+
+// resource is one kind that the API server serves, or a subresource of it.
+type resource struct{ group, name, sub string }
+
+// may asks the API server what a ServiceAccount of samepod's namespace may do.
+func (i *installation) may(account string, resources ...resource) map[string]bool {
 	i.t.Helper()
 	all := map[string]bool{}
-	for _, resource := range resources {
-		group, resource, _ := strings.Cut("/"+resource, "/")
-		if g, r, ok := strings.Cut(resource, "/"); ok && strings.Contains(g, ".") {
-			group, resource = g, r
-		}
+	for _, r := range resources {
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate", "bind", "escalate"} {
-			resource, sub, _ := strings.Cut(resource, "/")
 			review, err := i.Client.AuthorizationV1().SubjectAccessReviews().Create(i.t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: "system:serviceaccount:" + namespace + ":" + name, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: group, Resource: resource, Subresource: sub, Verb: verb, Namespace: i.other},
+				User: "system:serviceaccount:" + i.namespace + ":" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + i.namespace, "system:authenticated"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: r.group, Resource: r.name, Subresource: r.sub, Verb: verb, Namespace: i.other},
 			}}, metav1.CreateOptions{})
 			if err != nil {
 				i.t.Fatal(err)
 			}
 			if review.Status.Allowed {
-				all[verb+" "+resource+"/"+sub] = true
+				all[fmt.Sprintf("%s %s/%s/%s", verb, r.group, r.name, r.sub)] = true
 			}
 		}
 	}
@@ -224,29 +234,29 @@ func (i *installation) may(namespace, name string, resources []string) map[strin
 // no subresource such as exec.
 func TestMayNothingElse(t *testing.T) {
 	i := install(t)
-	var resources []string
 	_, lists, err := i.Client.Discovery().ServerGroupsAndResources()
 	if err != nil {
 		t.Fatal(err)
 	}
+	var resources []resource
 	for _, list := range lists {
-		group := ""
-		if g, _, ok := strings.Cut(list.GroupVersion, "/"); ok {
-			group = g + "/"
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
 		}
 		for _, r := range list.APIResources {
-			resources = append(resources, group+r.Name)
+			name, sub, _ := strings.Cut(r.Name, "/")
+			resources = append(resources, resource{version.Group, name, sub})
 		}
 	}
-	slices.Sort(resources)
-	resources = slices.Compact(resources)
-	if !slices.Contains(resources, "secrets") || !slices.Contains(resources, "pods/exec") || !slices.Contains(resources, "apps/statefulsets") {
-		t.Fatalf("the API server serves %v", resources)
+	for _, served := range []resource{{name: "secrets"}, {name: "pods", sub: "exec"}, {group: "apps", name: "statefulsets"}} {
+		if !slices.Contains(resources, served) {
+			t.Fatalf("%v is not among what the API server serves: %v", served, resources)
+		}
 	}
-	got, anybody := i.may(i.namespace, "samepod", resources), i.may(i.namespace, "default", resources)
+	got, anybody := i.may("samepod", resources...), i.may("default", resources...)
 	maps.DeleteFunc(got, func(what string, _ bool) bool { return anybody[what] })
-	want := []string{"get pods/", "list pods/", "watch pods/"}
-	if more := slices.Sorted(maps.Keys(got)); !slices.Equal(more, want) {
+	if more, want := slices.Sorted(maps.Keys(got)), []string{"get /pods/", "list /pods/", "watch /pods/"}; !slices.Equal(more, want) {
 		t.Errorf("it may %v, want %v", more, want)
 	}
 }
