@@ -8,6 +8,7 @@ import (
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -21,23 +22,53 @@ type Endpoint struct {
 	health *health.Server
 }
 
+// EndpointConfig is what can be chosen of an [Endpoint]. The zero value is
+// plaintext, on connections of any age.
+type EndpointConfig struct {
+	Reflection  bool
+	Credentials credentials.TransportCredentials // nil for plaintext
+	// ConnectionAge is after how long a connection is told to end, within
+	// [AgeGrace]: Envoy then makes a new one, shows its present certificate, and
+	// spreads over the replicas that there are now. 0 is never.
+	ConnectionAge time.Duration
+}
+
+// Bounds of what one client can hold. Envoy is far from all of them: as rendered it
+// has 100 checks at a time on a connection, of some kilobytes each.
+const (
+	mostStreams     = 256
+	mostRequest     = 1 << 20  // bytes of a message
+	mostHeaders     = 64 << 10 // bytes of gRPC's own headers, not of the request that is checked
+	pingAfter       = 30 * time.Second
+	pingTimeout     = 10 * time.Second
+	minPingInterval = 10 * time.Second // Envoy's is 30 s as rendered
+
+	// AgeGrace is how long after its age a connection may finish its checks.
+	AgeGrace = 10 * time.Second
+)
+
 // NewEndpoint makes an Endpoint that is NOT_SERVING.
-func NewEndpoint(check *Server, withReflection bool) *Endpoint {
-	e := &Endpoint{
-		server: grpc.NewServer(
-			grpc.ForceServerCodecV2(newCodec()),
-			// Envoy's HTTP/2 keepalive pings every 30 s as rendered; grpc-go would
-			// take more than one ping in 5 minutes for an attack and close.
-			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-			// Who connects and says nothing is not waited for: it would also hold up
-			// the end of the process.
-			grpc.ConnectionTimeout(handshakeTimeout),
-		),
-		health: health.NewServer(),
+func NewEndpoint(check *Server, c EndpointConfig) *Endpoint {
+	options := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
+		// grpc-go would take more than one ping in 5 minutes for an attack and close.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		// Who does not answer pings does not read: its answers are not kept for ever.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionAge: c.ConnectionAge, MaxConnectionAgeGrace: AgeGrace}),
+		// Who connects and says nothing is not waited for: it would also hold up
+		// the end of the process.
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.MaxConcurrentStreams(mostStreams),
+		grpc.MaxRecvMsgSize(mostRequest),
+		grpc.MaxHeaderListSize(mostHeaders),
 	}
+	if c.Credentials != nil {
+		options = append(options, grpc.Creds(c.Credentials))
+	}
+	e := &Endpoint{server: grpc.NewServer(options...), health: health.NewServer()}
 	authv3.RegisterAuthorizationServer(e.server, check)
 	healthv1.RegisterHealthServer(e.server, e.health)
-	if withReflection {
+	if c.Reflection {
 		reflection.Register(e.server)
 	}
 	e.SetServing(false)

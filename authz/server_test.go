@@ -51,7 +51,7 @@ func dial(t *testing.T, s *Server, options ...grpc.DialOption) (*grpc.ClientConn
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := NewEndpoint(s, false)
+	e := NewEndpoint(s, EndpointConfig{})
 	served := make(chan error, 1)
 	go func() { served <- e.Serve(l) }()
 	conn, err := grpc.NewClient(l.Addr().String(), append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)

@@ -92,12 +92,9 @@ type Params struct {
 	// then says whether the Pod is alive, not where the request goes.
 	AcceptUnasserted bool
 
-	// AuthzAddress, AuthzName or AuthzPath is where samepod listens: an address, a
-	// DNS name with a port, each address of which is a replica, or an absolute path
-	// of a unix socket.
-	AuthzAddress netip.AddrPort
-	AuthzName    HostPort
-	AuthzPath    string
+	// Replicas are where samepod listens, and TLS is how it is spoken to.
+	Replicas []Replica
+	TLS      ReplicaTLS
 
 	// Listen and Admin are of the bootstrap only; the zero Admin is none.
 	Listen, Admin netip.AddrPort
@@ -143,7 +140,7 @@ type Params struct {
 func DefaultParams() Params {
 	return Params{
 		Version: MaxVersion, Upstream: Both,
-		AuthzAddress: netip.MustParseAddrPort("127.0.0.1:9191"),
+		Replicas:     []Replica{{Address: netip.MustParseAddrPort("127.0.0.1:9191")}},
 		Listen:       netip.MustParseAddrPort("127.0.0.1:8080"),
 		Admin:        netip.MustParseAddrPort("127.0.0.1:9901"),
 		Cluster:      "samepod_verified",
@@ -204,31 +201,7 @@ func (p Params) Validate() error {
 	case p.MaxRequests == 0:
 		return problem("max-requests", "0; allowed: a positive number")
 	}
-	return errors.Join(p.validateAuthz(), p.validateAddresses(), p.validateTexts(), p.validateDurations())
-}
-
-func (p Params) validateAuthz() error {
-	const mostPath = 107 // bytes of sun_path on Linux, but for its end
-	switch {
-	case p.authzPlaces() != 1:
-		return problem("samepod", "allowed: one of <ip>:<port>, <name>:<port> and unix:///path")
-	case p.AuthzName != (HostPort{}) && !p.AuthzName.valid():
-		return problem("samepod", "%q; allowed: a DNS name in lower case, and a port 1 to 65535", p.AuthzName)
-	case p.AuthzPath != "" && (!strings.HasPrefix(p.AuthzPath, "/") || !plainText.MatchString(p.AuthzPath) || len(p.AuthzPath) > mostPath):
-		return problem("samepod", "%q; allowed: an absolute path of at most %d bytes of printable ASCII", p.AuthzPath, mostPath)
-	}
-	return nil
-}
-
-// authzPlaces is how many places of samepod are given.
-func (p Params) authzPlaces() int {
-	n := 0
-	for _, given := range []bool{p.AuthzAddress.IsValid(), p.AuthzName != (HostPort{}), p.AuthzPath != ""} {
-		if given {
-			n++
-		}
-	}
-	return n
+	return errors.Join(p.validateReplicas(), p.validateAddresses(), p.validateTexts(), p.validateDurations())
 }
 
 // validateAddresses refuses what netip reads and Envoy does not, or reads
@@ -245,8 +218,10 @@ func (p Params) validateAddresses() error {
 		return nil
 	}
 	errs := []error{canonical("listen", p.Listen, false), canonical("admin", p.Admin, false)}
-	if p.AuthzAddress.IsValid() {
-		errs = append(errs, canonical("samepod", p.AuthzAddress, true))
+	for _, r := range p.Replicas {
+		if r.Address.IsValid() {
+			errs = append(errs, canonical("samepod", r.Address, true))
+		}
 	}
 	for _, e := range p.Endpoints {
 		errs = append(errs, canonical("endpoint", e, true))

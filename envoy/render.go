@@ -31,14 +31,18 @@ func render(name string, p Params) ([]byte, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	return execute(name, view{p})
+}
+
+func execute(name string, data any) ([]byte, error) {
 	var t *template.Template
-	execute := func(name string, data any) (string, error) {
+	part := func(name string, data any) (string, error) {
 		var b bytes.Buffer
 		err := t.ExecuteTemplate(&b, name, data)
 		return b.String(), err
 	}
 	t, err := template.New("envoy").Option("missingkey=error").Funcs(template.FuncMap{
-		"part":     execute,
+		"part":     part,
 		"indent":   indent,
 		"quote":    quote,
 		"duration": duration,
@@ -50,7 +54,7 @@ func render(name string, p Params) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := execute(name, view{p})
+	text, err := part(name, data)
 	if err != nil {
 		return nil, fmt.Errorf("render %s: %w", name, err)
 	}
@@ -80,6 +84,14 @@ func (v view) Rendered() Arrangement {
 	}
 	return v.Upstream
 }
+
+// ByName reports whether Envoy has to resolve names to find samepod.
+func (v view) ByName() bool {
+	return slices.ContainsFunc(v.Replicas, func(r Replica) bool { return r.Name != HostPort{} })
+}
+
+// Replicated reports whether there may be several replicas.
+func (v view) Replicated() bool { return len(v.Replicas) > 1 || v.ByName() }
 
 // Extensions are the context extensions in a stable order.
 func (v view) Extensions() []contextExtension {

@@ -25,7 +25,9 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/rbac/matchers/upstream_ip_port/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -46,6 +48,17 @@ func prefixes(texts ...string) (out []netip.Prefix) {
 
 var claimHeaders = []string{"x-samepod-target", "x-samepod-expect-pod-uid", "x-samepod-recorded", "x-samepod-port"}
 
+func replicas(texts ...string) (out []envoy.Replica) {
+	for _, s := range texts {
+		r, err := envoy.ParseReplica(s)
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
 // cases are the goldens: testdata/<name>.yaml is what render gives for change.
 var cases = []struct {
 	name   string
@@ -64,7 +77,7 @@ var cases = []struct {
 		p.Upstream, p.Endpoints = envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:44772"), netip.MustParseAddrPort("[fd00::1]:44772")}
 	}},
 	{"bootstrap-1.40-both-everything", envoy.Bootstrap, func(p *envoy.Params) {
-		p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "/run/samepod/authz.sock"
+		p.Replicas = []envoy.Replica{{Path: "/run/samepod/authz.sock"}}
 		p.Admin = netip.AddrPort{}
 		p.CIDRs = prefixes("10.0.0.0/8", "fd00::/8")
 		p.Ports = []envoy.PortRange{{First: 44772, Last: 44772}, {First: 8000, Last: 8010}}
@@ -81,12 +94,19 @@ var cases = []struct {
 	}},
 	{"clusters-1.36-resolve", envoy.Clusters, func(p *envoy.Params) { p.Version, p.Upstream = 36, envoy.Resolve }},
 	{"clusters-1.40-replicas", envoy.Clusters, func(p *envoy.Params) {
-		p.AuthzAddress, p.AuthzName = netip.AddrPort{}, envoy.HostPort{Host: "samepod.gateway.svc.cluster.local", Port: 9191}
+		p.Replicas = replicas("samepod.gateway.svc.cluster.local:9191")
+		p.TLS = envoy.ReplicaTLS{CASecret: "/etc/envoy/samepod/ca.yaml", ClientSecret: "/etc/envoy/samepod/client.yaml", Name: "samepod.gateway.svc"}
+	}},
+	{"clusters-1.36-two-replicas", envoy.Clusters, func(p *envoy.Params) {
+		p.Version, p.Replicas = 36, replicas("10.0.0.1:9191", "[fd00::1]:9191")
+		p.TLS = envoy.ReplicaTLS{CASecret: "/etc/envoy/samepod/ca.yaml", Name: "spiffe://example/ns/gateway/sa/samepod"}
 	}},
 	{"clusters-1.40-both", envoy.Clusters, func(*envoy.Params) {}},
 	{"clusters-1.40-assert", envoy.Clusters, func(p *envoy.Params) {
 		p.Upstream, p.Endpoints = envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:44772")}
 	}},
+	{"secret-ca", func(envoy.Params) ([]byte, error) { return envoy.CASecret("/certs/ca.crt") }, func(*envoy.Params) {}},
+	{"secret-client", func(envoy.Params) ([]byte, error) { return envoy.ClientSecret("/certs/tls.crt", "/certs/tls.key") }, func(*envoy.Params) {}},
 }
 
 func TestGolden(t *testing.T) {
@@ -124,8 +144,11 @@ func check(name string, text []byte) error {
 	if err := yaml.Unmarshal(text, &tree); err != nil {
 		return err
 	}
-	if strings.HasPrefix(name, "bootstrap") {
+	switch {
+	case strings.HasPrefix(name, "bootstrap"):
 		return parse(tree, &bootstrapv3.Bootstrap{})
+	case strings.HasPrefix(name, "secret"):
+		return parse(tree, &discoveryv3.DiscoveryResponse{})
 	}
 	for key, value := range tree {
 		var err error
@@ -249,17 +272,35 @@ func TestBadParams(t *testing.T) {
 		}},
 		{"assert without hosts", "endpoint: missing", func(p *envoy.Params) { p.Upstream = envoy.Assert }},
 		{"resolve with hosts", "endpoint: 10.0.0.1:80; allowed with --upstream assert only", func(p *envoy.Params) { p.Endpoints = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")} }},
-		{"samepod at a name and at an address", "samepod: allowed: one of", func(p *envoy.Params) { p.AuthzName = envoy.HostPort{Host: "a", Port: 1} }},
+		{"samepod at a name and at an address", "samepod: allowed: one of", func(p *envoy.Params) { p.Replicas[0].Name = envoy.HostPort{Host: "a", Port: 1} }},
 		{"a name that writes YAML", `samepod: "[a\n- evil: {}]:1"; allowed: a DNS name`, func(p *envoy.Params) {
-			p.AuthzAddress, p.AuthzName = netip.AddrPort{}, envoy.HostPort{Host: "a\n- evil: {}", Port: 1}
+			p.Replicas = []envoy.Replica{{Name: envoy.HostPort{Host: "a\n- evil: {}", Port: 1}}}
 		}},
 		{"a name that is an address", `samepod: "10.0.0.1:1"; allowed: a DNS name`, func(p *envoy.Params) {
-			p.AuthzAddress, p.AuthzName = netip.AddrPort{}, envoy.HostPort{Host: "10.0.0.1", Port: 1}
+			p.Replicas = []envoy.Replica{{Name: envoy.HostPort{Host: "10.0.0.1", Port: 1}}}
 		}},
-		{"samepod nowhere", "samepod: allowed: one of", func(p *envoy.Params) { p.AuthzAddress = netip.AddrPort{} }},
-		{"samepod twice", "samepod: allowed: one of", func(p *envoy.Params) { p.AuthzPath = "/x" }},
-		{"a relative socket", `samepod: "x.sock"; allowed: an absolute path of at most`, func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "x.sock" }},
-		{"a socket with a line break", `samepod: "/x\n- evil: {}"; allowed: an absolute path of at most 107 bytes of printable ASCII`, func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "/x\n- evil: {}" }},
+		{"samepod nowhere", "samepod: missing", func(p *envoy.Params) { p.Replicas = nil }},
+		{"a replica nowhere", "samepod: allowed: one of", func(p *envoy.Params) { p.Replicas = []envoy.Replica{{}} }},
+		{"a replica twice", "samepod: 10.0.0.1:1: occurs twice", func(p *envoy.Params) { p.Replicas = replicas("10.0.0.1:1", "10.0.0.2:1", "10.0.0.1:1") }},
+		{"a socket beside an address", "samepod: unix:///x: beside others", func(p *envoy.Params) { p.Replicas = replicas("10.0.0.1:1", "unix:///x") }},
+		{"TLS without a name", "samepod-tls-name: missing", func(p *envoy.Params) { p.TLS.CASecret = "/ca.yaml" }},
+		{"TLS without a CA", "samepod-tls-name: without effect", func(p *envoy.Params) { p.TLS.Name = "samepod.example" }},
+		{"a client certificate without a CA", "samepod-tls-client-secret: without effect", func(p *envoy.Params) { p.TLS.Name, p.TLS.ClientSecret = "samepod.example", "/client.yaml" }},
+		{"TLS on a socket", "samepod-tls-ca-secret: without effect; samepod does not use TLS on unix:///x", func(p *envoy.Params) {
+			p.Replicas, p.TLS = replicas("unix:///x"), envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "samepod.example"}
+		}},
+		{"a name with a wildcard", `samepod-tls-name: "*.example"; allowed`, func(p *envoy.Params) { p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "*.example"} }},
+		{"a name that is an address", `samepod-tls-name: "10.0.0.1"; allowed`, func(p *envoy.Params) { p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "10.0.0.1"} }},
+		{"a URI of another kind", `samepod-tls-name: "https://example/x"; allowed`, func(p *envoy.Params) {
+			p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "https://example/x"}
+		}},
+		{"a relative secret", `samepod-tls-ca-secret: "ca.yaml"; allowed`, func(p *envoy.Params) { p.TLS = envoy.ReplicaTLS{CASecret: "ca.yaml", Name: "a.example"} }},
+		{"a secret that writes YAML", `samepod-tls-client-secret: "/x\ny"; allowed`, func(p *envoy.Params) {
+			p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", ClientSecret: "/x\ny", Name: "a.example"}
+		}},
+		{"samepod twice", "samepod: allowed: one of", func(p *envoy.Params) { p.Replicas[0].Path = "/x" }},
+		{"a relative socket", `samepod: "x.sock"; allowed: an absolute path of at most`, func(p *envoy.Params) { p.Replicas = []envoy.Replica{{Path: "x.sock"}} }},
+		{"a socket with a line break", `samepod: "/x\n- evil: {}"; allowed: an absolute path of at most 107 bytes of printable ASCII`, func(p *envoy.Params) { p.Replicas = []envoy.Replica{{Path: "/x\n- evil: {}"}} }},
 		{"a cluster that writes CEL", "cluster: ", func(p *envoy.Params) { p.Cluster = "x' || true || 'y" }},
 		{"a cluster that writes YAML", "cluster: ", func(p *envoy.Params) { p.Cluster = "x\nadmin: {}" }},
 		{"a header that writes YAML", "claim header: ", func(p *envoy.Params) { p.ClaimHeaders = []string{"x }, { prefix: y"} }},
@@ -270,10 +311,10 @@ func TestBadParams(t *testing.T) {
 		{"a fraction of a millisecond", "connect-timeout: 1ns; allowed: a positive duration in whole milliseconds", func(p *envoy.Params) { p.ConnectTimeout = 1 }},
 		{"a timeout that is no C int", "tcp-user-timeout: 600h0m0s; allowed", func(p *envoy.Params) { p.TCPUserTimeout = 600 * time.Hour }},
 		{"samepod's own cluster", `cluster: "samepod_authz"; allowed`, func(p *envoy.Params) { p.Cluster = "samepod_authz" }},
-		{"a long socket path", "samepod: ", func(p *envoy.Params) { p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, "/"+strings.Repeat("x", 107) }},
-		{"samepod at a zone", "samepod: [fe80::1%eth0]:1; allowed: an address without a zone", func(p *envoy.Params) { p.AuthzAddress = netip.MustParseAddrPort("[fe80::1%eth0]:1") }},
-		{"samepod at no port", "samepod: 127.0.0.1:0; allowed: an address that can be dialled", func(p *envoy.Params) { p.AuthzAddress = netip.MustParseAddrPort("127.0.0.1:0") }},
-		{"samepod everywhere", "samepod: 0.0.0.0:1; allowed: an address that can be dialled", func(p *envoy.Params) { p.AuthzAddress = netip.MustParseAddrPort("0.0.0.0:1") }},
+		{"a long socket path", "samepod: ", func(p *envoy.Params) { p.Replicas = []envoy.Replica{{Path: "/" + strings.Repeat("x", 107)}} }},
+		{"samepod at a zone", "samepod: [fe80::1%eth0]:1; allowed: an address without a zone", func(p *envoy.Params) { p.Replicas[0].Address = netip.MustParseAddrPort("[fe80::1%eth0]:1") }},
+		{"samepod at no port", "samepod: 127.0.0.1:0; allowed: an address that can be dialled", func(p *envoy.Params) { p.Replicas[0].Address = netip.MustParseAddrPort("127.0.0.1:0") }},
+		{"samepod everywhere", "samepod: 0.0.0.0:1; allowed: an address that can be dialled", func(p *envoy.Params) { p.Replicas[0].Address = netip.MustParseAddrPort("0.0.0.0:1") }},
 		{"a mapped host", "endpoint: [::ffff:10.0.0.1]:1; allowed", func(p *envoy.Params) {
 			p.Upstream, p.Endpoints = envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("[::ffff:10.0.0.1]:1")}
 		}},
@@ -284,6 +325,23 @@ func TestBadParams(t *testing.T) {
 		if _, err := envoy.Bootstrap(p); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%s:\n got %v\nwant %s", tc.rule, err, tc.want)
 		}
+	}
+}
+
+func TestBadSecrets(t *testing.T) {
+	for _, tc := range []struct{ cert, key, want string }{
+		{"", "/k", `cert: ""; allowed: an absolute path`},
+		{"c", "/k", `cert: "c"; allowed: an absolute path`},
+		{"/c\nd", "/k", "cert: "},
+		{"/c", "", `key: ""; allowed: an absolute path`},
+		{"/a/c", "/b/k", `key: "/b/k"; allowed: a file in the directory of the certificate, /a`},
+	} {
+		if _, err := envoy.ClientSecret(tc.cert, tc.key); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%q, %q: %v, want %s", tc.cert, tc.key, err, tc.want)
+		}
+	}
+	if _, err := envoy.CASecret("ca"); err == nil {
+		t.Error("a relative CA is taken")
 	}
 }
 
@@ -309,7 +367,7 @@ func FuzzRender(f *testing.F) {
 		p := envoy.DefaultParams()
 		p.Cluster, p.ClaimHeaders, p.ClaimMetadata = cluster, []string{header}, []string{namespace}
 		p.ContextExtensions = map[string]string{key: value}
-		p.AuthzAddress, p.AuthzPath = netip.AddrPort{}, path
+		p.Replicas = []envoy.Replica{{Path: path}}
 		text, err := envoy.Bootstrap(p)
 		if err != nil {
 			return

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,7 +18,7 @@ type envoyFlags struct {
 	config     string
 	version    string
 	upstream   string
-	samepod    string
+	replicas   []string
 	listen     string
 	admin      string
 	endpoints  []string
@@ -74,6 +73,7 @@ func newEnvoy() *cobra.Command {
 		}
 		cmd.AddCommand(sub)
 	}
+	cmd.AddCommand(newSecret())
 	return cmd
 }
 
@@ -81,7 +81,7 @@ func defaultEnvoyFlags() envoyFlags {
 	d := envoy.DefaultParams()
 	return envoyFlags{
 		params: d, version: d.Version.String(), upstream: string(d.Upstream),
-		samepod: d.AuthzAddress.String(), listen: d.Listen.String(), admin: d.Admin.String(),
+		replicas: []string{d.Replicas[0].String()}, listen: d.Listen.String(), admin: d.Admin.String(),
 	}
 }
 
@@ -108,7 +108,10 @@ func (f *envoyFlags) filters(flags *pflag.FlagSet) {
 }
 
 func (f *envoyFlags) cluster(flags *pflag.FlagSet) {
-	flags.StringVar(&f.samepod, "samepod", f.samepod, "`address` of samepod: <ip>:<port>, <name>:<port> (each address of the name is a replica, as with a headless Service) or unix:///path")
+	flags.StringArrayVar(&f.replicas, "samepod", f.replicas, "`address` of samepod: <ip>:<port>, <name>:<port> (each address of the name is a replica, as with a headless Service) or unix:///path; may be repeated")
+	flags.StringVar(&f.params.TLS.CASecret, "samepod-tls-ca-secret", "", "TLS to samepod: `file` on Envoy's machine that samepod envoy secret ca prints")
+	flags.StringVar(&f.params.TLS.ClientSecret, "samepod-tls-client-secret", "", "with a client certificate: `file` on Envoy's machine that samepod envoy secret client prints")
+	flags.StringVar(&f.params.TLS.Name, "samepod-tls-name", "", "`name` in samepod's certificate: exactly a DNS name or a spiffe:// URI")
 	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "assert: a host of the protected cluster, `<ip>:<port>`; may be repeated")
 	flags.StringArrayVar(&f.cidrs, "pod-cidr", nil, "without --config: a `CIDR` that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
 	flags.StringArrayVar(&f.ports, "port", nil, "without --config: a `port` or range that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
@@ -126,8 +129,13 @@ func (f *envoyFlags) read() (envoy.Params, error) {
 		return p, fmt.Errorf("--envoy-version: %w", err)
 	}
 	p.Upstream = envoy.Arrangement(f.upstream)
-	if err := f.readSamepod(&p); err != nil {
-		return p, err
+	p.Replicas = nil
+	for _, text := range f.replicas {
+		r, err := envoy.ParseReplica(text)
+		if err != nil {
+			return p, fmt.Errorf("--samepod: %w", err)
+		}
+		p.Replicas = append(p.Replicas, r)
 	}
 	if p.Listen, err = netip.ParseAddrPort(f.listen); err != nil {
 		return p, fmt.Errorf("--listen: %q; allowed: <ip>:<port>", f.listen)
@@ -147,23 +155,6 @@ func (f *envoyFlags) read() (envoy.Params, error) {
 	}
 	p.ContextExtensions = f.extensions
 	return f.readPolicy(p)
-}
-
-// readSamepod reads where samepod is.
-func (f *envoyFlags) readSamepod(p *envoy.Params) error {
-	p.AuthzAddress, p.AuthzName, p.AuthzPath = netip.AddrPort{}, envoy.HostPort{}, ""
-	if path, ok := strings.CutPrefix(f.samepod, "unix://"); ok {
-		p.AuthzPath = path
-		return nil
-	}
-	var err error
-	if p.AuthzAddress, err = netip.ParseAddrPort(f.samepod); err == nil {
-		return nil
-	}
-	if p.AuthzName, err = envoy.ParseHostPort(f.samepod); err != nil {
-		return fmt.Errorf("--samepod: %q; allowed: <ip>:<port>, <name>:<port> with a DNS name in lower case, or unix:///path", f.samepod)
-	}
-	return nil
 }
 
 // readPolicy takes what samepod and Envoy must agree on from samepod's own

@@ -16,11 +16,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/samepod/samepod/identity"
+	"github.com/samepod/samepod/mtls"
 )
 
 // readiness answers /readyz from the thing that knows: the index.
 type readiness struct {
 	index    *identity.Index
+	tls      *mtls.Keeper // nil for none
 	notes    []string
 	serving  atomic.Bool // every feed has been synced
 	draining atomic.Bool
@@ -73,6 +75,13 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		}
 		lines.WriteByte('\n')
 	}
+	if r.tls != nil {
+		line, expired := tlsLine(r.tls.State())
+		lines.WriteString(line)
+		if expired != "" {
+			notReady = "tls: " + expired
+		}
+	}
 	for _, note := range r.notes {
 		fmt.Fprintf(&lines, "[!] %s\n", note)
 	}
@@ -86,6 +95,18 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	fmt.Fprintf(w, "ready\n%s", &lines)
+}
+
+// tlsLine tells the certificate in force, and since when nobody takes it any more.
+func tlsLine(state mtls.State) (line, expired string) {
+	mark, text := "[+]", "valid until "+state.NotAfter.UTC().Format(time.RFC3339)
+	if expired = state.Expired(time.Now()); expired != "" {
+		mark, text = "[-]", expired
+	}
+	if state.Fault != "" {
+		text += "; fault: " + state.Fault
+	}
+	return fmt.Sprintf("%s tls: %s\n", mark, text), expired
 }
 
 func healthHandler(ready http.Handler, reg *prometheus.Registry) http.Handler {

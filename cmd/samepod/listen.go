@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/net/netutil"
 )
 
 // listeners are all sockets of the service.
@@ -26,7 +28,7 @@ func listen(f serveFlags) (_ *listeners, err error) {
 		return nil, errors.New("--listen: missing; allowed: <ip>:<port> or unix:///path")
 	}
 	for _, address := range f.listen {
-		if err := judgeAuthz(address, f.insecure); err != nil {
+		if err := judgeAuthz(address, f.tls); err != nil {
 			return nil, fmt.Errorf("--listen: %w", err)
 		}
 	}
@@ -58,7 +60,7 @@ func listen(f serveFlags) (_ *listeners, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("--listen: %w", err)
 		}
-		l.authz = append(l.authz, next)
+		l.authz = append(l.authz, netutil.LimitListener(next, f.maxConns))
 	}
 	if l.health, err = net.Listen("tcp", f.health); err != nil {
 		return nil, fmt.Errorf("--health-listen: %w", err)
@@ -98,8 +100,16 @@ const unixScheme = "unix://"
 
 func isUnix(address string) bool { return strings.HasPrefix(address, unixScheme) }
 
+func isTCP(address string) bool { return !isUnix(address) }
+
+// isExposed reports whether others than this machine may reach the address.
+func isExposed(address string) bool {
+	local, err := isLoopback(address)
+	return isTCP(address) && err == nil && !local
+}
+
 // judgeAuthz says why Envoy must not be answered there.
-func judgeAuthz(address string, insecure bool) error {
+func judgeAuthz(address string, secured tlsFlags) error {
 	if path, ok := strings.CutPrefix(address, unixScheme); ok {
 		const most = 107 // bytes of sun_path on Linux, but for its end
 		if !filepath.IsAbs(path) || len(path) > most {
@@ -108,8 +118,8 @@ func judgeAuthz(address string, insecure bool) error {
 		return nil
 	}
 	local, err := isLoopback(address)
-	if err == nil && !local && !insecure {
-		err = fmt.Errorf("%q: not loopback, and without TLS whoever reaches it learns addresses and uids of Pods; allowed: loopback, unix:///path, or --insecure-authz", address)
+	if err == nil && !local {
+		err = secured.expose(address)
 	}
 	return err
 }

@@ -18,6 +18,7 @@ type collector struct {
 	build, serving, dropped                       *prometheus.Desc
 	pods, addresses, shared                       *prometheus.Desc
 	info, synced, stale, age, bound, fault, lists *prometheus.Desc
+	tlsNotAfter, tlsFault, tlsRefused             *prometheus.Desc
 }
 
 func newCollector(index *identity.Index, ready *readiness, logDropped func() uint64) prometheus.Collector {
@@ -39,6 +40,10 @@ func newCollector(index *identity.Index, ready *readiness, logDropped func() uin
 		bound:     desc("feed_bound_seconds", "Age at which the feed becomes stale.", "feed"),
 		lists:     desc("feed_lists_total", "Lists that the feed has delivered: one, and one more for each time that it had to begin anew.", "feed"),
 		fault:     desc("feed_fault", "Whether the feed has an error at present; /readyz tells which.", "feed"),
+
+		tlsNotAfter: desc("tls_certificate_not_after_timestamp_seconds", "When the certificate in force expires, in seconds since 1970."),
+		tlsFault:    desc("tls_fault", "Whether the TLS files are not in force because they cannot be used; /readyz tells why."),
+		tlsRefused:  desc("tls_refused_total", "Connections that were refused: handshake (no TLS 1.3, or no certificate), certificate (no client CA vouches for it, or it expired), identity (it is not listed).", "why"),
 	}
 }
 
@@ -69,6 +74,15 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.bound, f.Bound.Seconds(), f.Name)
 		count(c.lists, float64(f.Lists), f.Name)
 		gauge(c.fault, number(f.Fault != ""), f.Name)
+	}
+	if c.ready.tls == nil {
+		return
+	}
+	state := c.ready.tls.State()
+	gauge(c.tlsNotAfter, float64(state.NotAfter.Unix()))
+	gauge(c.tlsFault, number(state.Fault != ""))
+	for why, n := range state.Refused {
+		count(c.tlsRefused, float64(n), why.String())
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/samepod/samepod/authz"
 	"github.com/samepod/samepod/identity"
+	"github.com/samepod/samepod/mtls"
 )
 
 // serveFlags are the flags of samepod serve. What an operator decides once for a
@@ -28,7 +29,9 @@ type serveFlags struct {
 	source       sourceFlags
 	listen       []string
 	socketMode   string
-	insecure     bool
+	tls          tlsFlags
+	maxAge       time.Duration // of a connection
+	maxConns     int           // of each listener
 	reflection   bool
 	health       string
 	admin        string
@@ -64,7 +67,9 @@ func newServe() *cobra.Command {
 	f.source.register(flags)
 	flags.StringArrayVar(&f.listen, "listen", []string{"127.0.0.1:9191"}, "`address` for Envoy: <ip>:<port> or unix:///path; may be repeated")
 	flags.StringVar(&f.socketMode, "socket-mode", "0660", "permissions of unix sockets, in octal")
-	flags.BoolVar(&f.insecure, "insecure-authz", false, "allow --listen on an address that is not loopback: without TLS it tells addresses and uids of Pods to anyone who asks")
+	f.tls.register(flags)
+	flags.DurationVar(&f.maxAge, "max-connection-age", 5*time.Minute, "after how long a connection of Envoy's is told to end, within 10s and without an error: it then sees new replicas, and a client whose certificate is not good any more is refused; 0 for never")
+	flags.IntVar(&f.maxConns, "max-connections", 4096, "connections at a time of each --listen; Envoy has one for each of its workers, and one for health checks. More wait")
 	flags.BoolVar(&f.reflection, "reflection", false, "offer gRPC reflection")
 	flags.StringVar(&f.health, "health-listen", "127.0.0.1:9192", "`address` of /healthz, /readyz and /metrics; give the Pod's address for the kubelet and Prometheus")
 	flags.StringVar(&f.admin, "admin-listen", "127.0.0.1:9193", "loopback `address` of /history?address=<ip> and, with --pprof, /debug/pprof; empty for none")
@@ -89,11 +94,20 @@ func (f *serveFlags) check(set *pflag.FlagSet) error {
 	if set.Changed("socket-mode") && !slices.ContainsFunc(f.listen, isUnix) {
 		return errors.New("--socket-mode: without effect; no --listen is a unix socket")
 	}
+	if f.maxAge != 0 && f.maxAge < time.Second {
+		return fmt.Errorf("--max-connection-age: %v; allowed: 0 for never, or at least 1s", f.maxAge)
+	}
+	if f.maxConns < 1 {
+		return fmt.Errorf("--max-connections: %d; allowed: a positive number", f.maxConns)
+	}
 	if f.drainDelay < 0 {
 		return fmt.Errorf("--drain-delay: %v; allowed: 0 or a positive duration", f.drainDelay)
 	}
 	if f.drainTimeout <= 0 {
 		return fmt.Errorf("--drain-timeout: %v; allowed: a positive duration", f.drainTimeout)
+	}
+	if err := f.tls.check(f.listen); err != nil {
+		return err
 	}
 	return f.source.check(set)
 }
@@ -106,6 +120,7 @@ type service struct {
 	follow    func(context.Context) error // keeps the index up to date
 	endpoint  *authz.Endpoint
 	listeners *listeners
+	tls       *mtls.Keeper // nil for none
 	ready     *readiness
 	metrics   *prometheus.Registry
 }
@@ -123,6 +138,10 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	if err != nil {
 		return err
 	}
+	keeper, err := f.tls.open(log)
+	if err != nil {
+		return err
+	}
 	listeners, err := listen(f)
 	if err != nil {
 		return err
@@ -130,15 +149,19 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	defer listeners.close()
 
 	reg := prometheus.NewRegistry()
-	ready := &readiness{index: index, notes: append(notes(conf, f), source.notes...)}
+	ready := &readiness{index: index, tls: keeper, notes: append(notes(conf, f), source.notes...)}
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newCollector(index, ready, logDropped))
 	check := authz.NewServer(authz.Config{
 		Claims: conf.claims, Policy: conf.policy, Look: index.Look, History: index.History,
 		Log: log, Metrics: authz.NewMetrics(reg),
 	})
+	endpoint := authz.EndpointConfig{Reflection: f.reflection, ConnectionAge: f.maxAge}
+	if keeper != nil {
+		endpoint.Credentials = keeper.Credentials()
+	}
 	s := &service{
-		flags: f, log: log, index: index, follow: source.follow, listeners: listeners, metrics: reg,
-		endpoint: authz.NewEndpoint(check, f.reflection), ready: ready,
+		flags: f, log: log, index: index, follow: source.follow, listeners: listeners, tls: keeper, metrics: reg,
+		endpoint: authz.NewEndpoint(check, endpoint), ready: ready,
 	}
 	selector := conf.selector.String()
 	if selector == "" {
@@ -160,6 +183,9 @@ func (s *service) run(ctx context.Context) error {
 
 	group.Go(func() error { return s.follow(following) })
 	group.Go(func() error { s.ready.report(following, s.log); return nil })
+	if s.tls != nil {
+		group.Go(func() error { return s.tls.Run(following, tlsPoll) })
+	}
 	for _, l := range s.listeners.authz {
 		group.Go(func() error { return s.endpoint.Serve(l) })
 	}
@@ -213,10 +239,7 @@ func notes(conf settings, f serveFlags) []string {
 	if h := conf.claims.Allowed.Header; h != "" {
 		n = append(n, "claim.allowed is the header "+h+": whoever can write it may name any Pod in scope")
 	}
-	if f.insecure {
-		n = append(n, "--insecure-authz: whoever reaches the listener learns addresses and uids of Pods")
-	}
-	return n
+	return append(n, f.tls.notes()...)
 }
 
 func sourceNames(m authz.Mapping) []string {
