@@ -107,8 +107,8 @@ func findAll[T any](t *testing.T, objects []*unstructured.Unstructured, kind str
 // The values that the tests begin with.
 const (
 	envoyPeer = "networkPolicy: {envoy: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: gateway}}, podSelector: {matchLabels: {app: envoy}}}]}\n"
-	least     = "config: {scope: {namespaces: [sandboxes]}, ports: [44772]}\ntls: {issuerRef: {name: mesh}}\n" + envoyPeer
-	inLab     = "tls: {mode: insecure, issuerRef: {name: \"\"}}\n"
+	least     = "config: {scope: {namespaces: [sandboxes]}, ports: [44772]}\ntls: {issuerRef: {name: mesh}, clientIdentities: [envoy.gateway.svc]}\n" + envoyPeer
+	inLab     = "tls: {mode: insecure, clientIdentities: []}\n"
 )
 
 // TestLint: helm's own linter finds nothing in the chart with any of the values
@@ -161,6 +161,8 @@ func TestBadValues(t *testing.T) {
 		{"a privileged port", `ports: {check: 443}`, "at '/ports/check': minimum: got 443, want 1,024"},
 		{"no issuer", `tls: {issuerRef: {name: ""}}`, "tls.issuerRef.name: missing; tls.mode cert-manager needs an issuer, secret a Secret of yours, and insecure is for labs"},
 		{"no secret", `tls: {mode: secret}`, "tls.secretName: missing; tls.mode is secret"},
+		{"no identities", `tls: {clientIdentities: []}`, "tls.clientIdentities: missing; allowed: the names of the Envoys in their certificates, or [\"*\"]"},
+		{"every identity and one", `tls: {clientIdentities: ["*", a]}`, `tls.clientIdentities: "*" beside others`},
 		{"identities without TLS", `tls: {mode: insecure, clientIdentities: [envoy]}`, "without effect; tls.mode is insecure"},
 		{"nobody may ask", `networkPolicy: {envoy: []}`, "networkPolicy.envoy: missing; allowed: the peers that Envoy runs as, or networkPolicy.enabled: false"},
 		{"peers without a policy", `networkPolicy: {enabled: false}`, "without effect; networkPolicy.enabled is false"},
@@ -201,7 +203,7 @@ func TestNotes(t *testing.T) {
 				t.Errorf("%s: %q, want %v, in\n%s", tc.name, warning, slices.Contains(tc.want, warning), notes)
 			}
 		}
-		if !strings.Contains(notes, "--samepod samepod.gateway.svc.cluster.local:9191 ") {
+		if !strings.Contains(notes, "--samepod samepod.gateway.svc.cluster.local:9191") {
 			t.Errorf("%s: the notes do not say where samepod is:\n%s", tc.name, notes)
 		}
 	}

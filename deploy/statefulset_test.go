@@ -1,12 +1,6 @@
 package deploy_test
 
 import (
-	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,8 +11,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/samepod/samepod/lab"
 )
 
 // TestPodSecurity: the Pod is what Kubernetes calls restricted, and writes nowhere.
@@ -146,108 +138,4 @@ func covered(ports []networkingv1.NetworkPolicyPort) map[int]bool {
 		}
 	}
 	return all
-}
-
-// TestCommandLine runs the container's command line as a process, as the chart's
-// ServiceAccount, with the chart's configuration, and probes it where the kubelet
-// and Prometheus would.
-func TestCommandLine(t *testing.T) {
-	for _, tc := range []struct{ name, values string }{
-		{"ClusterRole", ""},
-		{"Roles", "watchNamespaces: [NS]\nrequireReady: true\nlogLevel: debug"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			i := install(t, tc.values)
-			check, health := freePort(t), freePort(t)
-			values := []string{least, inLab, "config: {scope: {namespaces: [NS]}, history: {addresses: 10, ttl: 1h}}", fmt.Sprintf("ports: {check: %d, health: %d}", check, health), tc.values}
-			for k := range values {
-				values[k] = strings.ReplaceAll(values[k], "NS", i.sandboxes)
-			}
-			objects := mustRender(t, i.namespace, values...)
-			container := find[appsv1.StatefulSet](t, objects, "StatefulSet").Spec.Template.Spec.Containers[0]
-			p := i.start(container, find[corev1.ConfigMap](t, objects, "ConfigMap"))
-
-			base := fmt.Sprintf("http://127.0.0.1:%d", health)
-			if port := containerPort(t, container, container.ReadinessProbe.HTTPGet.Port.StrVal); int(port) != health {
-				t.Errorf("the probe's port is %d", port)
-			}
-			for _, path := range []string{container.LivenessProbe.HTTPGet.Path, container.ReadinessProbe.HTTPGet.Path, "/metrics"} {
-				eventually(t, path+" answers 200", func() bool {
-					if !p.Alive() {
-						t.Fatalf("it ended: %s", read(p.Err))
-					}
-					resp, err := http.Get(base + path)
-					if err != nil {
-						return false
-					}
-					defer resp.Body.Close()
-					_, err = io.Copy(io.Discard, resp.Body)
-					return err == nil && resp.StatusCode == http.StatusOK
-				})
-			}
-			if conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", containerPort(t, container, "check")), time.Second); err != nil {
-				t.Error(err)
-			} else {
-				conn.Close()
-			}
-			if err := p.Stop(10 * time.Second); err != nil {
-				t.Errorf("SIGTERM: %v", err)
-			}
-		})
-	}
-}
-
-// start runs a container of the chart as a process. What a Pod brings is put in
-// its place: the mounted configuration, and the token of the ServiceAccount. It
-// listens on loopback only.
-func (i *installation) start(container corev1.Container, config *corev1.ConfigMap) *lab.Process {
-	i.t.Helper()
-	file := filepath.Join(i.lab.Dir, "mounted.yaml")
-	if err := os.WriteFile(file, []byte(config.Data["samepod.yaml"]), 0o600); err != nil {
-		i.t.Fatal(err)
-	}
-	kubeconfig, err := i.ServiceAccountKubeconfig(i.t.Context(), i.namespace, "samepod")
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	args := slices.Clone(container.Args)
-	for k, arg := range args {
-		arg = strings.ReplaceAll(arg, container.VolumeMounts[0].MountPath, file)
-		args[k] = strings.ReplaceAll(arg, "listen=:", "listen=127.0.0.1:")
-	}
-	binary, err := lab.SamepodBinary(i.t.Context(), true)
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	p, err := i.lab.Start("container", binary, append(args, "--kubeconfig="+kubeconfig, "--admin-listen=")...)
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	return p
-}
-
-func containerPort(t *testing.T, c corev1.Container, name string) int32 {
-	t.Helper()
-	for _, p := range c.Ports {
-		if p.Name == name {
-			return p.ContainerPort
-		}
-	}
-	t.Fatalf("no port %s", name)
-	return 0
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-func read(path string) string {
-	text, _ := os.ReadFile(path) // for a message
-	return string(text)
 }

@@ -19,6 +19,12 @@
 {{- if and (eq $v.tls.mode "insecure") (or $v.tls.secretName $v.tls.clientCASecretName $v.tls.clientIdentities) }}
 {{- fail "tls.secretName, tls.clientCASecretName, tls.clientIdentities: without effect; tls.mode is insecure" }}
 {{- end }}
+{{- if and (ne $v.tls.mode "insecure") (not $v.tls.clientIdentities) }}
+{{- fail `tls.clientIdentities: missing; allowed: the names of the Envoys in their certificates, or ["*"] for every certificate of the client CA` }}
+{{- end }}
+{{- if and (has "*" $v.tls.clientIdentities) (gt (len $v.tls.clientIdentities) 1) }}
+{{- fail `tls.clientIdentities: "*" beside others; it admits every certificate of the client CA` }}
+{{- end }}
 {{- $n := $v.networkPolicy }}
 {{- if and $n.enabled (not $n.envoy) }}
 {{- fail "networkPolicy.envoy: missing; allowed: the peers that Envoy runs as, or networkPolicy.enabled: false" }}
