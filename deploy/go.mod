@@ -7,6 +7,7 @@ replace github.com/samepod/samepod => ../
 require (
 	github.com/google/go-containerregistry v0.22.1
 	github.com/moby/buildkit v0.34.2
+	github.com/rogpeppe/go-internal v1.16.0
 	github.com/samepod/samepod v0.0.0-00010101000000-000000000000
 	google.golang.org/grpc v1.85.0
 	helm.sh/helm/v4 v4.3.2
@@ -155,6 +156,7 @@ require (
 	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
 	gonum.org/v1/gonum v0.17.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260825221802-da73d73af1c5 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
