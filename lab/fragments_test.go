@@ -1,7 +1,9 @@
 package lab_test
 
 import (
-	"maps"
+	"bytes"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -48,8 +50,6 @@ static_resources:
     load_assignment: { cluster_name: other, endpoints: [ { lb_endpoints: [ { endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: 1 } } } } ] } ] }
 `
 
-type tree = map[string]any
-
 // TestFragments merges what samepod prints into the operator's configuration, as
 // its comments say, and runs it.
 func TestFragments(t *testing.T) {
@@ -57,15 +57,11 @@ func TestFragments(t *testing.T) {
 		a := newSamepodArm(t)
 		addr := a.addrs.Take()
 		a.run("a", "uid-a", addr)
-		fragment := func(what string, more ...string) tree {
-			var out tree
-			text := samepodCLI(t, append([]string{"envoy", what, "--envoy-version", version, "--config", a.config}, more...)...)
-			if err := yaml.Unmarshal(text, &out); err != nil {
-				t.Fatal(err)
-			}
-			return out
+		fragment := func(what string, more ...string) []byte {
+			return samepodCLI(t, append([]string{"envoy", what, "--envoy-version", version, "--config", a.config}, more...)...)
 		}
-		a.envoy = must(a.StartEnvoy(t.Context(), "envoy", envoyBinary(t, version), merge(t, fragment("filters"), fragment("cluster", "--samepod", a.samepod.Authz.String()))))(t)
+		merged := merge(t, []byte(operatorBootstrap), fragment("filters"), fragment("cluster", "--samepod", a.samepod.Authz.String()))
+		a.envoy = must(a.StartEnvoy(t.Context(), "envoy", envoyBinary(t, version), merged))(t)
 		a.waitVerdicts()
 
 		if c := do(t, "GET", a.envoy.URL("/ping"), "", claimOn("a", "uid-a", addr)...); c.status != 200 || !strings.Contains(c.body, "by a uid-a") {
@@ -81,27 +77,83 @@ func TestFragments(t *testing.T) {
 	})
 }
 
-// merge is what an operator does by hand.
-func merge(t *testing.T, filters, clusters tree) []byte {
+// merge is what an operator does by hand: the filters go before the router, the
+// route's keys over those of the last route, the clusters beside theirs.
+func merge(t *testing.T, before, filters, clusters []byte) []byte {
 	t.Helper()
-	var mine tree
-	if err := yaml.Unmarshal([]byte(operatorBootstrap), &mine); err != nil {
+	mine, ours, theirs := parse(t, before), parse(t, filters), parse(t, clusters)
+	static := at(t, mine, "static_resources")
+	manager := at(t, static, "listeners", "0", "filter_chains", "0", "filters", "0", "typed_config")
+	chain := at(t, manager, "http_filters")
+	router := len(chain.Content) - 1
+	chain.Content = slices.Insert(chain.Content, router, at(t, ours, "http_connection_manager", "http_filters").Content...)
+	overlay(manager, at(t, ours, "http_connection_manager"), "http_filters")
+	routes := at(t, manager, "route_config", "virtual_hosts", "0", "routes")
+	overlay(routes.Content[len(routes.Content)-1], at(t, ours, "route"), "")
+	all := at(t, static, "clusters")
+	all.Content = append(all.Content, at(t, theirs, "clusters").Content...)
+	return encodeYAML(t, mine)
+}
+
+func parse(t *testing.T, text []byte) *yaml.Node {
+	t.Helper()
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)
 	}
-	static := mine["static_resources"].(tree)
-	listener := static["listeners"].([]any)[0].(tree)
-	manager := listener["filter_chains"].([]any)[0].(tree)["filters"].([]any)[0].(tree)["typed_config"].(tree)
-	own := manager["http_filters"].([]any)
-	maps.Copy(manager, filters["http_connection_manager"].(tree))
-	ours := manager["http_filters"].([]any)
-	last := len(own) - 1 // the router
-	manager["http_filters"] = append(append(append([]any{}, own[:last]...), ours...), own[last])
-	all := manager["route_config"].(tree)["virtual_hosts"].([]any)[0].(tree)["routes"].([]any)
-	maps.Copy(all[len(all)-1].(tree), filters["route"].(tree))
-	static["clusters"] = append(static["clusters"].([]any), clusters["clusters"].([]any)...)
-	text, err := yaml.Marshal(mine)
-	if err != nil {
+	return doc.Content[0]
+}
+
+func encodeYAML(t *testing.T, n *yaml.Node) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(n); err != nil {
 		t.Fatal(err)
 	}
-	return text
+	return b.Bytes()
+}
+
+// at follows keys and positions.
+func at(t *testing.T, n *yaml.Node, path ...string) *yaml.Node {
+	t.Helper()
+	for _, key := range path {
+		if i, err := strconv.Atoi(key); err == nil {
+			n = n.Content[i]
+			continue
+		}
+		i := keyOf(n, key)
+		if i < 0 {
+			t.Fatalf("no %s in %v", key, path)
+		}
+		n = n.Content[i+1]
+	}
+	return n
+}
+
+func keyOf(n *yaml.Node, key string) int {
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// overlay sets every key of from in to, but for one.
+func overlay(to, from *yaml.Node, but string) {
+	for i := 0; i < len(from.Content); i += 2 {
+		key, value := from.Content[i], from.Content[i+1]
+		switch k := keyOf(to, key.Value); {
+		case key.Value == but:
+		case k >= 0:
+			to.Content[k], to.Content[k+1] = key, value
+		default:
+			to.Content = append(to.Content, key, value)
+		}
+	}
+	if len(from.Content) > 0 {
+		to.Style &^= yaml.FlowStyle // what is added has comments
+	}
 }

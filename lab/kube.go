@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,14 +117,18 @@ func (k *Kube) StartAPI(ctx context.Context) error {
 	if err := wait(ctx, k.API, "the API server has a certificate", 30*time.Second, func() bool { return exists(k.ca) }); err != nil {
 		return err
 	}
-	config := &rest.Config{Host: k.URL, BearerToken: userAdmin, TLSClientConfig: rest.TLSClientConfig{CAFile: k.ca}, QPS: 1000, Burst: 2000}
-	if k.Client, err = kubernetes.NewForConfig(config); err != nil {
+	if k.Client, err = kubernetes.NewForConfig(k.Config()); err != nil {
 		return err
 	}
 	return wait(ctx, k.API, "the API server is ready", 60*time.Second, func() bool {
 		_, err := k.Client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		return err == nil
 	})
+}
+
+// Config is that of a client that may do everything.
+func (k *Kube) Config() *rest.Config {
+	return &rest.Config{Host: k.URL, BearerToken: userAdmin, TLSClientConfig: rest.TLSClientConfig{CAFile: k.ca}, QPS: 1000, Burst: 2000}
 }
 
 // grant gives UserSamepod exactly what samepod needs.
@@ -139,12 +144,24 @@ func (k *Kube) grant(ctx context.Context) error {
 
 // Kubeconfig writes a kubeconfig for a user; url is the API server's, or that of a
 // proxy before it.
-func (k *Kube) Kubeconfig(user, url string) (string, error) {
+func (k *Kube) Kubeconfig(user, url string) (string, error) { return k.kubeconfig(user, user, url) }
+
+// ServiceAccountKubeconfig writes a kubeconfig with a token of a ServiceAccount, as
+// a Pod that runs as it would get one.
+func (k *Kube) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+	token, err := k.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return k.kubeconfig(namespace+"-"+name, token.Status.Token, k.URL)
+}
+
+func (k *Kube) kubeconfig(user, token, url string) (string, error) {
 	type object map[string]any
 	text, err := json.Marshal(object{
 		"apiVersion": "v1", "kind": "Config", "current-context": "lab",
 		"clusters": []object{{"name": "lab", "cluster": object{"server": url, "certificate-authority": k.ca, "tls-server-name": "127.0.0.1"}}},
-		"users":    []object{{"name": user, "user": object{"token": user}}},
+		"users":    []object{{"name": user, "user": object{"token": token}}},
 		"contexts": []object{{"name": "lab", "context": object{"cluster": "lab", "user": user}}},
 	})
 	if err != nil {

@@ -114,6 +114,9 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
+// Pid is the number of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Alive reports whether the process still runs.
 func (p *Process) Alive() bool {
 	select {

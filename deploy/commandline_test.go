@@ -1,0 +1,189 @@
+package deploy_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/samepod/samepod/lab"
+)
+
+// TestCommandLine runs the container's command line as a process, as the chart's
+// ServiceAccount, with the chart's configuration, and probes it where the kubelet
+// and Prometheus would.
+func TestCommandLine(t *testing.T) {
+	for _, tc := range []struct{ name, values string }{
+		{"ClusterRole", ""},
+		{"Roles", "watchNamespaces: [NS]\nrequireReady: true\nlogLevel: debug"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			i := install(t, tc.values)
+			check, health := freePort(t), freePort(t)
+			values := []string{least, "config: {scope: {namespaces: [NS]}, history: {addresses: 10, ttl: 1h}}", fmt.Sprintf("ports: {check: %d, health: %d}", check, health), tc.values}
+			for k := range values {
+				values[k] = strings.ReplaceAll(values[k], "NS", i.sandboxes)
+			}
+			objects := mustRender(t, i.namespace, values...)
+			container := find[appsv1.StatefulSet](t, objects, "StatefulSet").Spec.Template.Spec.Containers[0]
+			name, _, err := unstructured.NestedStringSlice(find[unstructured.Unstructured](t, objects, "Certificate").Object, "spec", "dnsNames")
+			if err != nil {
+				t.Fatal(err)
+			}
+			secret := newMounted(t, i.lab.Dir, name[0])
+			p := i.start(container, find[corev1.ConfigMap](t, objects, "ConfigMap"), secret)
+
+			base := fmt.Sprintf("http://127.0.0.1:%d", health)
+			if port := containerPort(t, container, container.ReadinessProbe.HTTPGet.Port.StrVal); int(port) != health {
+				t.Errorf("the probe's port is %d", port)
+			}
+			for _, path := range []string{container.LivenessProbe.HTTPGet.Path, container.ReadinessProbe.HTTPGet.Path, "/metrics"} {
+				eventually(t, path+" answers 200", func() bool {
+					if !p.Alive() {
+						t.Fatalf("it ended: %s", read(p.Err))
+					}
+					resp, err := http.Get(base + path)
+					if err != nil {
+						return false
+					}
+					defer resp.Body.Close()
+					_, err = io.Copy(io.Discard, resp.Body)
+					return err == nil && resp.StatusCode == http.StatusOK
+				})
+			}
+			at := fmt.Sprintf("127.0.0.1:%d", containerPort(t, container, "check"))
+			if err := secret.ask(t, at, "envoy.gateway.svc"); err != nil {
+				t.Errorf("an Envoy: %v", err)
+			}
+			if err := secret.ask(t, at, "somebody.else.svc"); err == nil {
+				t.Error("another client of the CA gets an answer")
+			}
+			if err := p.Stop(10 * time.Second); err != nil {
+				t.Errorf("SIGTERM: %v", err)
+			}
+		})
+	}
+}
+
+// start runs a container of the chart as a process. What a Pod brings is put in
+// its place: the mounted configuration and Secret, and the token of the
+// ServiceAccount. It listens on loopback only.
+func (i *installation) start(container corev1.Container, config *corev1.ConfigMap, secret *mounted) *lab.Process {
+	i.t.Helper()
+	file := filepath.Join(i.lab.Dir, "mounted.yaml")
+	if err := os.WriteFile(file, []byte(config.Data["samepod.yaml"]), 0o600); err != nil {
+		i.t.Fatal(err)
+	}
+	kubeconfig, err := i.ServiceAccountKubeconfig(i.t.Context(), i.namespace, "samepod")
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	args := slices.Clone(container.Args)
+	for k, arg := range args {
+		arg = strings.ReplaceAll(arg, container.VolumeMounts[0].MountPath, file)
+		arg = strings.ReplaceAll(arg, container.VolumeMounts[1].MountPath, secret.dir)
+		args[k] = strings.ReplaceAll(arg, "listen=:", "listen=127.0.0.1:")
+	}
+	binary, err := lab.SamepodBinary(i.t.Context(), true)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	p, err := i.lab.Start("container", binary, append(args, "--kubeconfig="+kubeconfig, "--admin-listen=")...)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return p
+}
+
+func containerPort(t *testing.T, c corev1.Container, name string) int32 {
+	t.Helper()
+	for _, p := range c.Ports {
+		if p.Name == name {
+			return p.ContainerPort
+		}
+	}
+	t.Fatalf("no port %s", name)
+	return 0
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func read(path string) string {
+	text, _ := os.ReadFile(path) // for a message
+	return string(text)
+}
+
+// mounted is the Secret of the TLS listener, as the kubelet mounts it.
+type mounted struct {
+	dir            string
+	serving, envoy *lab.CA
+	name           string // in the certificate
+}
+
+func newMounted(t *testing.T, dir, name string) *mounted {
+	t.Helper()
+	m := &mounted{dir: filepath.Join(dir, "tls"), name: name}
+	var err error
+	if m.serving, err = lab.NewCA("serving"); err != nil {
+		t.Fatal(err)
+	}
+	if m.envoy, err = lab.NewCA("envoys"); err != nil {
+		t.Fatal(err)
+	}
+	cert, key, err := m.serving.Issue(lab.Leaf{Names: []string{name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.WriteSecret(m.dir, map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": m.envoy.PEM}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// ask asks for the health that Envoy asks for, as a client of this name.
+func (m *mounted) ask(t *testing.T, address, client string) error {
+	t.Helper()
+	text, key, err := m.envoy.Issue(lab.Leaf{Names: []string{client}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := tls.X509KeyPair(text, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(m.serving.PEM)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: m.name, Certificates: []tls.Certificate{cert}})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	resp, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: "envoy.service.auth.v3.Authorization"})
+	if err == nil && resp.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+		t.Errorf("health: %v", resp.GetStatus())
+	}
+	return err
+}
