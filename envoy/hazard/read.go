@@ -110,7 +110,7 @@ func decode(tree map[string]any, into proto.Message) error {
 }
 
 // position is where protojson says that an error is, in text that nobody saw.
-var position = regexp.MustCompile(`^proto:\W+(\(line \d+:\d+\): )?`)
+var position = regexp.MustCompile(`^proto:[\s\x{a0}]+((syntax error )?\(line \d+:\d+\): )?`)
 
 const (
 	typedStruct    = "type.googleapis.com/xds.type.v3.TypedStruct"

@@ -29,7 +29,7 @@ func clearRouteCache(s *subject, found report) {
 		if m.GetClearRouteCache() {
 			found(at.field("clear_route_cache"), "true")
 		}
-		if m.GetClearRouteCacheHeaders() != nil {
+		if len(m.GetClearRouteCacheHeaders()) > 0 {
 			found(at.field("clear_route_cache_headers"), "set")
 		}
 	})
