@@ -32,20 +32,21 @@ const (
 
 // Rule is one thing that can be wrong. Its ID never changes its meaning.
 type Rule struct {
-	ID       string   `json:"rule"`
-	Severity Severity `json:"severity"`
-	Why      string   `json:"why"`
-	Fix      string   `json:"fix"`
+	ID       string
+	Severity Severity
+	Why, Fix string
 }
 
-// Finding is a rule that is broken at a place. Place is the path of fields in
-// Envoy's own names, with names of resources for indices; Found says what stands
-// there.
+// Finding is a rule that is broken at a place. Rule is its ID. Place is the path of
+// fields in Envoy's own names, with names of resources for indices; Found says what
+// stands there.
 type Finding struct {
-	Rule
-
-	Place string `json:"place"`
-	Found string `json:"found"`
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	Place    string   `json:"place"`
+	Found    string   `json:"found"`
+	Why      string   `json:"why"`
+	Fix      string   `json:"fix"`
 }
 
 // Options say what the configuration is to be judged by.
@@ -114,7 +115,7 @@ func Examine(configuration []byte, o Options) (Report, error) {
 	}
 	for _, r := range rules {
 		r.find(s, func(at place, format string, args ...any) {
-			report.Findings = append(report.Findings, Finding{Rule: r.Rule, Place: string(at), Found: fmt.Sprintf(format, args...)})
+			report.Findings = append(report.Findings, Finding{r.ID, r.Severity, string(at), fmt.Sprintf(format, args...), r.Why, r.Fix})
 		})
 	}
 	report.Findings = tidy(report.Findings)

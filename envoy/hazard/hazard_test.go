@@ -38,7 +38,7 @@ func options(v envoy.Version, u envoy.Arrangement) hazard.Options {
 func found(all []hazard.Finding) []string {
 	var out []string
 	for _, f := range all {
-		out = append(out, f.ID+" "+f.Place)
+		out = append(out, f.Rule+" "+f.Place)
 	}
 	slices.Sort(out)
 	return out

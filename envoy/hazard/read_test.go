@@ -68,7 +68,7 @@ func TestVersions(t *testing.T) {
 		all, err := hazard.Check(render(t, v, envoy.Both), o)
 		var got []string
 		for _, f := range all {
-			got = append(got, f.ID+" "+f.Place)
+			got = append(got, f.Rule+" "+f.Place)
 		}
 		if strings.Join(got, " ") != tc.want || err != nil {
 			t.Errorf("%s: %q, %v; want %q", tc.version, got, err, tc.want)
@@ -80,7 +80,7 @@ func TestVersions(t *testing.T) {
 func TestNothingProtected(t *testing.T) {
 	for _, text := range []string{"{}", "admin: {}", "static_resources: {clusters: [{name: samepod_verified}]}"} {
 		all, err := hazard.Check([]byte(text), hazard.Options{})
-		if err != nil || len(all) == 0 || all[0].ID != "nothing-protected" || all[0].Severity != hazard.Hazard {
+		if err != nil || len(all) == 0 || all[0].Rule != "nothing-protected" || all[0].Severity != hazard.Hazard {
 			t.Errorf("%s: %v, %v", text, all, err)
 		}
 	}
