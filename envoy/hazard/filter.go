@@ -145,7 +145,7 @@ func (f filter) overrides(r route) []located[proto.Message] {
 var (
 	harmlessHTTP = kinds("http.", `adaptive_concurrency admission_control alternate_protocols_cache api_key_auth aws_request_signing
 		bandwidth_limit bandwidth_share basic_auth body_size_limit buffer cache cache_v2 cdn_loop compressor connect_grpc_bridge cors
-		credential_injector csrf custom_response decompressor ext_authz fault gcp_authn geoip grpc_http1_bridge grpc_http1_reverse_bridge
+		credential_injector csrf custom_response decompressor dynamic_forward_proxy ext_authz fault gcp_authn geoip grpc_http1_bridge grpc_http1_reverse_bridge
 		grpc_json_transcoder grpc_json_reverse_transcoder grpc_stats grpc_web gzip header_mutation health_check ip_tagging jwt_authn
 		kill_request local_ratelimit oauth2 on_demand original_src rate_limit_quota ratelimit rbac set_filter_state stateful_session tap`)
 	writesMetadata = kinds("http.", "grpc_field_extraction header_to_metadata json_to_metadata proto_message_extraction set_metadata sse_to_metadata thrift_to_metadata aws_eventstream_parser")

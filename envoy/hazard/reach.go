@@ -31,6 +31,7 @@ type route struct {
 
 	action    *routev3.RouteAction
 	levels    []level // the general ones first
+	table     located[*routev3.RouteConfiguration]
 	hosts     located[*routev3.VirtualHost]
 	protected bool // it leads to the protected cluster, or may
 }

@@ -228,7 +228,7 @@ func (r rendering) copied(key string) *statev3.FilterStateValue {
 func (s *subject) sameCopy(got, want *statev3.FilterStateValue) bool {
 	if !s.params.PinsForGood() {
 		got, want = proto.CloneOf(got), proto.CloneOf(want)
-		got.ReadOnly, want.ReadOnly = false, false
+		got.ReadOnly, want.ReadOnly = false, false //nolint:staticcheck // deprecated since it has no effect
 	}
 	return proto.Equal(got, want)
 }

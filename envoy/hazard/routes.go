@@ -77,7 +77,8 @@ func (s *subject) walkRoutes(c located[*routev3.RouteConfiguration]) []route {
 		}
 		for j, r := range h.GetRoutes() {
 			if r.GetRoute() != nil {
-				all = append(all, s.waysOf(located[*routev3.VirtualHost]{at, h}, at.item("routes", r.GetName(), j), r, []level{top, host})...)
+				way := route{place: at.item("routes", r.GetName(), j), table: c, hosts: located[*routev3.VirtualHost]{at, h}, levels: []level{top, host}}
+				all = append(all, s.waysOf(way, r)...)
 			}
 		}
 	}
@@ -85,14 +86,14 @@ func (s *subject) walkRoutes(c located[*routev3.RouteConfiguration]) []route {
 }
 
 // waysOf are where one route can lead, one for each weighted cluster.
-func (s *subject) waysOf(host located[*routev3.VirtualHost], at place, r *routev3.Route, above []level) []route {
+func (s *subject) waysOf(way route, r *routev3.Route) []route {
 	action := r.GetRoute()
 	here := level{
-		place: at, perFilter: r.GetTypedPerFilterConfig(), specifiers: len(r.GetRouteSpecifiers()) > 0,
+		place: way.place, perFilter: r.GetTypedPerFilterConfig(), specifiers: len(r.GetRouteSpecifiers()) > 0,
 		requestGone: r.GetRequestHeadersToRemove(), replyGone: r.GetResponseHeadersToRemove(),
-		fields: fields{at.field("route"), action.GetRetryPolicy(), action.GetRetryPolicyTypedConfig(), action.GetHedgePolicy(), action.GetRequestMirrorPolicies()},
+		fields: fields{way.field("route"), action.GetRetryPolicy(), action.GetRetryPolicyTypedConfig(), action.GetHedgePolicy(), action.GetRequestMirrorPolicies()},
 	}
-	way := route{place: at, action: action, hosts: host, levels: append(slices.Clone(above), here)}
+	way.action, way.levels = action, append(way.levels, here)
 	for _, l := range way.levels {
 		way.protected = way.protected || l.specifiers
 	}

@@ -56,7 +56,7 @@ var rules = []struct {
 	}, addressCopy},
 	{Rule{
 		"address-writer", Hazard, "Something besides samepod sets the address that is dialled, or what it is compared with. Up to 1.38 an earlier writer wins over samepod's copy, from 1.39 a later one.",
-		"Take the original_dst listener filter, use_original_dst and every other writer of this key off listeners with protected routes.",
+		"Take the original_dst listener filter, use_original_dst and every other writer of this key off listeners with protected routes; with proxy_protocol use both, from 1.39.",
 	}, addressWriter},
 	{Rule{
 		"destination-header", Hazard, "The cluster does not dial exactly the address that samepod returns: a header, another key or another port decides.",
@@ -99,8 +99,8 @@ var rules = []struct {
 		"Name the one cluster in cluster; no weighted_clusters, cluster_header, plugins or route_specifiers.",
 	}, otherCluster},
 	{Rule{
-		"connect", Hazard, "A tunnel that Envoy ends is a raw connection to the Pod: the assertion does not run for it, and what is in it is never checked.",
-		"No CONNECT and CONNECT-UDP in upgrade_configs of protected routes.",
+		"connect", Hazard, "A tunnel that Envoy ends is a raw connection: nothing is asserted for it, and what is in it is never checked. A CONNECT has no path, which has ended Envoy in ext_authz (CVE-2026-73547).",
+		"No CONNECT and CONNECT-UDP in upgrade_configs of routes behind the check.",
 	}, connect},
 	{Rule{
 		"client-headers", Hazard, "A client can name a destination, a retry policy or a Pod uid in headers that Envoy or the Pod obeys.",
@@ -108,8 +108,12 @@ var rules = []struct {
 	}, clientHeaders},
 	{Rule{
 		"forged-answers", Hazard, "A Pod can send samepod's own answer headers, so a caller takes its answer for a denial that was never forwarded.",
-		"Remove x-samepod-reason, x-samepod-decision and x-samepod-pod-uid from responses on protected routes; below 1.40 no proxy_100_continue.",
+		"Name x-samepod-reason, x-samepod-decision and x-samepod-pod-uid in response_headers_to_remove of protected routes.",
 	}, forgedAnswers},
+	{Rule{
+		"early-hints", Hazard, "Before 1.40 a Pod's 1xx answers reach the caller with whatever headers the Pod gives them, samepod's among them.",
+		"Take proxy_100_continue away.",
+	}, earlyHints},
 	{Rule{
 		"envoy-version", Hazard, "This Envoy breaks what the rules rest on, or samepod was not tested with it. 1.37.0 appends returned headers to those of the client and loses those of denials.",
 		"Use the newest release of 1.36 to 1.40.",
@@ -147,8 +151,12 @@ var rules = []struct {
 		"Set tcp_keepalive, TCP_USER_TIMEOUT (level 6, name 18) and a connect_timeout of at most 1s.",
 	}, blackHole},
 	{Rule{
+		"trailers", Note, "Trailers are not cleaned: in them a Pod can send samepod's headers to a caller, and a caller a Pod uid to a Pod.",
+		"Speak HTTP/1 to Pods, without enable_trailers.",
+	}, trailers},
+	{Rule{
 		"no-route", Note, "A request without a route is not checked; it gets Envoy's 404, which no caller can tell from a Pod's.",
-		"End the virtual host with a route for the prefix /.",
+		"Have a virtual host for the domain *, and end each with a route for the prefix /.",
 	}, noRoute},
 	{Rule{
 		"local-replies", Note, "Envoy's own answers do not say whether the command may have run.",

@@ -135,15 +135,18 @@ func poolShared(s *subject, found report) {
 func addressWriter(s *subject, found report) {
 	for _, c := range s.checked() {
 		l := c.listener
-		if l.is.GetUseOriginalDst().GetValue() { //nolint:staticcheck // deprecated, and still obeyed
+		if l.is.GetUseOriginalDst().GetValue() {
 			found(l.field("use_original_dst"), "true")
 		}
 		if l.is.GetInternalListener() != nil {
 			found(l.field("internal_listener"), "the connection in front can hand over filter state of its own")
 		}
 		for _, f := range c.outer {
-			if isOriginalDst(f) {
+			switch {
+			case isOriginalDst(f):
 				found(f.place, "sets the address from the connection")
+			case strings.HasPrefix(f.kind, "listener.proxy_protocol.") && !s.params.Asserts():
+				found(f.place, "sets the address from what the client says, and nothing asserts")
 			}
 			for _, key := range []string{addressKey, copyKey, uidKey} {
 				if mentions(f.is, key) {

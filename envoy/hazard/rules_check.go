@@ -19,7 +19,7 @@ func nothingProtected(s *subject, found report) {
 			return
 		}
 	}
-	found("", "no route to %s in %d HTTP chains", s.params.Cluster, len(s.chains))
+	found("listeners", "no route to %s in %d HTTP chains", s.params.Cluster, len(s.chains))
 }
 
 func notJudged(s *subject, found report) {
@@ -27,7 +27,7 @@ func notJudged(s *subject, found report) {
 		found(g.place, "%s", g.why)
 	}
 	if len(s.protected) == 0 {
-		found(place("clusters").item("", s.params.Cluster, 0), "this cluster is not in the configuration")
+		found(place("").item("clusters", s.params.Cluster, 0), "this cluster is not in the configuration")
 	}
 	for _, c := range s.checked() {
 		for _, f := range c.filters[:c.check] {

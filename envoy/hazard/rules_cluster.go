@@ -177,14 +177,14 @@ func eachThreshold(s *subject, f func(at place, t *clusterv3.CircuitBreakers_Thr
 		at := c.field("circuit_breakers")
 		for _, p := range priorities {
 			here := at.item("thresholds", p.String(), 0)
-			any := false
+			known := false
 			for _, t := range c.is.GetCircuitBreakers().GetThresholds() {
 				if t.GetPriority() == p {
-					any = true
+					known = true
 					f(here, t)
 				}
 			}
-			if !any {
+			if !known {
 				f(here, nil)
 			}
 		}
@@ -248,6 +248,20 @@ func blackHole(s *subject, found report) {
 		}
 		if !slices.ContainsFunc(c.is.GetUpstreamBindConfig().GetSocketOptions(), isUserTimeout) {
 			found(c.field("upstream_bind_config").field("socket_options"), "no TCP_USER_TIMEOUT")
+		}
+	}
+}
+
+// trailers are carried by everything but HTTP/1 as it is by default.
+func trailers(s *subject, found report) {
+	for _, c := range s.protected {
+		o := protocol(c.is)
+		http1 := o.GetExplicitHttpConfig().GetHttpProtocolOptions()
+		switch {
+		case o.GetUpstreamProtocolOptions() != nil && http1 == nil:
+			found(protocolPlace(c.place), "not HTTP/1 alone")
+		case http1.GetEnableTrailers():
+			found(protocolPlace(c.place).field("explicit_http_config.http_protocol_options.enable_trailers"), "true")
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/samepod/samepod/envoy"
 )
 
 // Rules about protected routes, and the levels above them.
@@ -89,19 +91,26 @@ func otherCluster(s *subject, found report) {
 			}
 			for _, l := range r.levels {
 				if l.specifiers {
-					found(l.place.field("route_specifiers"), "an extension puts another route in place")
+					found(l.field("route_specifiers"), "an extension puts another route in place")
 				}
 			}
 		}
 	}
 }
 
+// connect looks at every route behind a check that runs: it is the check that a
+// CONNECT can end.
 func connect(s *subject, found report) {
-	for _, r := range s.protectedRoutes() {
-		for i, u := range r.action.GetUpgradeConfigs() {
-			tunnel := u.GetConnectConfig() != nil || strings.HasPrefix(strings.ToUpper(u.GetUpgradeType()), "CONNECT")
-			if tunnel && (u.GetEnabled() == nil || u.GetEnabled().GetValue()) {
-				found(r.field("route").item("upgrade_configs", u.GetUpgradeType(), i), "Envoy ends the tunnel")
+	for _, c := range s.checked() {
+		for _, r := range c.routes {
+			if _, off := c.filters[c.check].disabledOn(r); off && !r.protected {
+				continue
+			}
+			for i, u := range r.action.GetUpgradeConfigs() {
+				tunnel := u.GetConnectConfig() != nil || strings.HasPrefix(strings.ToUpper(u.GetUpgradeType()), "CONNECT")
+				if tunnel && (u.GetEnabled() == nil || u.GetEnabled().GetValue()) {
+					found(r.field("route").item("upgrade_configs", u.GetUpgradeType(), i), "Envoy ends the tunnel")
+				}
 			}
 		}
 	}
@@ -113,9 +122,13 @@ func forgedAnswers(s *subject, found report) {
 			found(r.field("response_headers_to_remove"), "left in responses: %s", strings.Join(left, ", "))
 		}
 	}
+}
+
+func earlyHints(s *subject, found report) {
+	const dropped envoy.Version = 40 // from here on what is not 100 is
 	for _, c := range s.checked() {
-		if c.manager.is.GetProxy_100Continue() && s.params.Version < 40 {
-			found(c.manager.field("proxy_100_continue"), "true: a Pod's 1xx answers keep their headers")
+		if c.manager.is.GetProxy_100Continue() && s.params.Version < dropped {
+			found(c.manager.field("proxy_100_continue"), "true")
 		}
 	}
 }
@@ -146,6 +159,9 @@ func noRoute(s *subject, found report) {
 	for _, r := range s.protectedRoutes() {
 		if !slices.ContainsFunc(r.hosts.is.GetRoutes(), isCatchAll) {
 			found(r.hosts.field("routes"), "none for every request")
+		}
+		if !slices.ContainsFunc(r.table.is.GetVirtualHosts(), func(h *routev3.VirtualHost) bool { return slices.Contains(h.GetDomains(), "*") }) {
+			found(r.table.field("virtual_hosts"), "none for every domain")
 		}
 	}
 }
