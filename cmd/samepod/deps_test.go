@@ -19,6 +19,7 @@ func TestArrows(t *testing.T) {
 		{"/authz", self + "/identity/ " + self + "/envoy " + self + "/lab", "the check does not know where Pods come from or how Envoy is configured"},
 		{"/identity/kube", "github.com/envoyproxy/ " + self + "/authz " + self + "/envoy", "a source of Pods knows nothing of Envoy"},
 		{"/envoy", self + "/", "what is rendered is a matter of Envoy's and of typed values"},
+		{"/envoy/hazard", self + "/authz " + self + "/identity " + self + "/lab k8s.io/", "a configuration is judged by itself and by the rendering"},
 		{"/cmd/samepod", self + "/lab", "the service's binary starts nobody's processes"},
 		{"/identity/podsfile", "k8s.io/ github.com/envoyproxy/ " + self + "/authz", "the source without a cluster must not need one"},
 	} {
