@@ -56,8 +56,8 @@ func findings(r checkReport) []string {
 	return all
 }
 
-// split takes listeners, routes and clusters out of a bootstrap, as a management
-// server would send them, and leaves a bootstrap that names them.
+// split takes listeners, routes, clusters and the check out of a bootstrap, as a
+// management server would send them, and leaves a bootstrap that names them.
 func split(t *testing.T, dir string, bootstrap []byte) []byte {
 	t.Helper()
 	var whole tree
@@ -78,6 +78,12 @@ func split(t *testing.T, dir string, bootstrap []byte) []byte {
 	static := whole["static_resources"].(tree)
 	listeners, clusters := static["listeners"].([]any), static["clusters"].([]any)
 	manager := listeners[0].(tree)["filter_chains"].([]any)[0].(tree)["filters"].([]any)[0].(tree)["typed_config"].(tree)
+	check := manager["http_filters"].([]any)[0].(tree)
+	check["config_discovery"] = tree{
+		"config_source": source("ecds", "core.v3.TypedExtensionConfig", tree{"name": check["name"], "typed_config": check["typed_config"]}),
+		"type_urls":     []any{check["typed_config"].(tree)["@type"]},
+	}
+	delete(check, "typed_config")
 	manager["rds"] = tree{"route_config_name": "front", "config_source": source("rds", "route.v3.RouteConfiguration", manager["route_config"])}
 	delete(manager, "route_config")
 	whole["dynamic_resources"] = tree{

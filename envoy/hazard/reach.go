@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
@@ -45,7 +46,8 @@ type level struct {
 
 	perFilter              map[string]*anypb.Any
 	requestGone, replyGone []string // headers that are removed
-	specifiers             bool     // something may put another route in place
+	requestAdded           []*corev3.HeaderValueOption
+	specifiers             bool // something may put another route in place
 }
 
 // fields are those of a level that say how a request is sent.

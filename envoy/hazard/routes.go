@@ -61,7 +61,8 @@ func (s *subject) walkRoutes(c located[*routev3.RouteConfiguration]) []route {
 	}
 	top := level{
 		place: c.place, perFilter: c.is.GetTypedPerFilterConfig(), specifiers: len(c.is.GetRouteSpecifiers()) > 0,
-		requestGone: c.is.GetRequestHeadersToRemove(), replyGone: c.is.GetResponseHeadersToRemove(),
+		requestAdded: c.is.GetRequestHeadersToAdd(),
+		requestGone:  c.is.GetRequestHeadersToRemove(), replyGone: c.is.GetResponseHeadersToRemove(),
 		fields: fields{at: c.place, mirrors: c.is.GetRequestMirrorPolicies()},
 	}
 	var all []route
@@ -72,7 +73,8 @@ func (s *subject) walkRoutes(c located[*routev3.RouteConfiguration]) []route {
 		}
 		host := level{
 			place: at, perFilter: h.GetTypedPerFilterConfig(), specifiers: len(h.GetRouteSpecifiers()) > 0,
-			requestGone: h.GetRequestHeadersToRemove(), replyGone: h.GetResponseHeadersToRemove(),
+			requestAdded: h.GetRequestHeadersToAdd(),
+			requestGone:  h.GetRequestHeadersToRemove(), replyGone: h.GetResponseHeadersToRemove(),
 			fields: fields{at, h.GetRetryPolicy(), h.GetRetryPolicyTypedConfig(), h.GetHedgePolicy(), h.GetRequestMirrorPolicies()},
 		}
 		for j, r := range h.GetRoutes() {
@@ -90,7 +92,8 @@ func (s *subject) waysOf(way route, r *routev3.Route) []route {
 	action := r.GetRoute()
 	here := level{
 		place: way.place, perFilter: r.GetTypedPerFilterConfig(), specifiers: len(r.GetRouteSpecifiers()) > 0,
-		requestGone: r.GetRequestHeadersToRemove(), replyGone: r.GetResponseHeadersToRemove(),
+		requestAdded: r.GetRequestHeadersToAdd(),
+		requestGone:  r.GetRequestHeadersToRemove(), replyGone: r.GetResponseHeadersToRemove(),
 		fields: fields{way.field("route"), action.GetRetryPolicy(), action.GetRetryPolicyTypedConfig(), action.GetHedgePolicy(), action.GetRequestMirrorPolicies()},
 	}
 	way.action, way.levels = action, append(way.levels, here)
@@ -116,7 +119,8 @@ func (s *subject) weighted(way route, weights *routev3.WeightedCluster) []route 
 		at := way.field("route").field("weighted_clusters").item("clusters", w.GetName(), i)
 		one.levels = append(slices.Clone(way.levels), level{
 			place: at, perFilter: w.GetTypedPerFilterConfig(), fields: fields{at: at},
-			requestGone: w.GetRequestHeadersToRemove(), replyGone: w.GetResponseHeadersToRemove(),
+			requestAdded: w.GetRequestHeadersToAdd(),
+			requestGone:  w.GetRequestHeadersToRemove(), replyGone: w.GetResponseHeadersToRemove(),
 		})
 		one.protected = way.protected || s.isProtected(w.GetName()) || w.GetClusterHeader() != ""
 		all = append(all, one)

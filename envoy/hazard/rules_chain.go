@@ -5,15 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	statev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
-	headerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	setstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_filter_state/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -222,57 +219,6 @@ func opaqueFilter(s *subject, found report) {
 			}
 		}
 	}
-}
-
-// clientHeaders asks for every header that the rendering removes, and for the
-// spellings with underscores that a gateway in the Pod may take for dashes.
-func clientHeaders(s *subject, found report) {
-	seen := map[place]bool{}
-	for _, c := range s.checked() {
-		if seen[c.place] {
-			continue
-		}
-		seen[c.place] = true
-		gone := early(c.manager.is)
-		for _, f := range c.filters[:c.check] {
-			if m, ok := f.is.(*headerv3.HeaderMutation); ok && !f.disabled {
-				gone = append(gone, m.GetMutations().GetRequestMutations()...)
-			}
-		}
-		var left []string
-		for _, m := range early(s.want.chain.manager.is) {
-			if h := m.GetRemove(); h != "" && !removes(gone, h) {
-				left = append(left, h)
-			}
-		}
-		refused := c.manager.is.GetCommonHttpProtocolOptions().GetHeadersWithUnderscoresAction() != 0
-		for _, h := range []string{"x_samepod_pod_uid", "x-samepod_pod-uid", "x_samepod-pod-uid", "x-samepod-pod_uid"} {
-			if !refused && !removes(gone, h) {
-				left = append(left, h)
-			}
-		}
-		if len(left) > 0 {
-			found(c.manager.field("early_header_mutation_extensions"), "left in requests: %s", strings.Join(left, ", "))
-		}
-	}
-}
-
-// early are the mutations before everything else.
-func early(m *hcmv3.HttpConnectionManager) []*mutationv3.HeaderMutation {
-	var all []*mutationv3.HeaderMutation
-	for _, e := range m.GetEarlyHeaderMutationExtensions() {
-		var h earlyv3.HeaderMutation
-		if e.GetTypedConfig().UnmarshalTo(&h) == nil {
-			all = append(all, h.GetMutations()...)
-		}
-	}
-	return all
-}
-
-func removes(all []*mutationv3.HeaderMutation, header string) bool {
-	return slices.ContainsFunc(all, func(m *mutationv3.HeaderMutation) bool {
-		return strings.EqualFold(m.GetRemove(), header) || m.GetRemoveOnMatch() != nil && matches(m.GetRemoveOnMatch().GetKeyMatcher(), header)
-	})
 }
 
 func localReplies(s *subject, found report) {

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-
-	"github.com/samepod/samepod/envoy"
 )
 
 // Rules about protected routes, and the levels above them.
@@ -114,45 +112,6 @@ func connect(s *subject, found report) {
 			}
 		}
 	}
-}
-
-func forgedAnswers(s *subject, found report) {
-	for _, r := range s.protectedRoutes() {
-		if left := leftBy(r, s.want.replyGone, func(l level) []string { return l.replyGone }); len(left) > 0 {
-			found(r.field("response_headers_to_remove"), "left in responses: %s", strings.Join(left, ", "))
-		}
-	}
-}
-
-func earlyHints(s *subject, found report) {
-	const dropped envoy.Version = 40 // from here on what is not 100 is
-	for _, c := range s.checked() {
-		if c.manager.is.GetProxy_100Continue() && s.params.Version < dropped {
-			found(c.manager.field("proxy_100_continue"), "true")
-		}
-	}
-}
-
-func claimHeaders(s *subject, found report) {
-	for _, r := range s.protectedRoutes() {
-		if left := leftBy(r, s.want.claimsGone, func(l level) []string { return l.requestGone }); len(left) > 0 {
-			found(r.field("request_headers_to_remove"), "left in requests: %s", strings.Join(left, ", "))
-		}
-	}
-}
-
-// leftBy are the headers that no level of a route removes.
-func leftBy(r route, want []string, removed func(level) []string) []string {
-	var left []string
-	for _, h := range want {
-		gone := slices.ContainsFunc(r.levels, func(l level) bool {
-			return slices.ContainsFunc(removed(l), func(got string) bool { return strings.EqualFold(got, h) })
-		})
-		if !gone {
-			left = append(left, h)
-		}
-	}
-	return left
 }
 
 func noRoute(s *subject, found report) {
