@@ -184,6 +184,10 @@ func (p Params) Asserts() bool { return p.Upstream != Resolve && p.Version >= si
 // request has a connection of its own.
 func (p Params) Partitions() bool { return p.Version >= sincePartition }
 
+// PinsForGood reports whether filter state can be made read-only: then the first
+// writer of the address wins, else the last one.
+func (p Params) PinsForGood() bool { return p.Version <= untilPinned }
+
 var (
 	clusterName = regexp.MustCompile(`^[A-Za-z0-9_.|:/-]{1,200}$`)
 	headerName  = regexp.MustCompile("^[a-z0-9!#$%&*+.^_|~-]{1,200}$") // that of samepod's configuration

@@ -77,9 +77,6 @@ func (v view) HasLimits() bool { return v.Version >= sinceLimits }
 // compares it.
 func (v view) Unasserted() bool { return v.unasserted() }
 
-// PinsForGood reports whether filter state can be made read-only.
-func (v view) PinsForGood() bool { return v.Version <= untilPinned }
-
 // Rendered is what is rendered in place of what was asked for.
 func (v view) Rendered() Arrangement {
 	if v.Upstream == Both && !v.Asserts() {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/samepod/samepod/authz"
 	"github.com/samepod/samepod/envoy"
+	"github.com/samepod/samepod/envoy/hazard"
 	"github.com/samepod/samepod/identity/podsfile"
 	"github.com/samepod/samepod/lab"
 )
@@ -64,6 +65,8 @@ func TestDocsGenerated(t *testing.T) {
 		{"docs/reasons.md", "samepod", reasonTable()},
 		{"docs/reasons.md", "envoy", replyTable()},
 		{"docs/envoy.md", "versions", versionTable()},
+		{"docs/envoy-check.md", "check", flagTable(newCheck())},
+		{"docs/envoy-check.md", "rules", ruleTable()},
 	} {
 		text := readDoc(t, tc.file)
 		begin := "<!-- generated: " + tc.part + " -->\n"
@@ -249,6 +252,15 @@ func versionTable() string {
 	return b.String()
 }
 
+func ruleTable() string {
+	var b strings.Builder
+	b.WriteString("| rule | severity | why | fix |\n|---|---|---|---|\n")
+	for _, r := range hazard.Rules() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, escape(r.Why), escape(r.Fix))
+	}
+	return b.String()
+}
+
 func code(texts ...string) string {
 	quoted := make([]string, len(texts))
 	for i, s := range texts {
@@ -393,7 +405,7 @@ func blocks(t *testing.T, name string) []block {
 
 // TestDocsExecuted runs every block of every document, by its language.
 func TestDocsExecuted(t *testing.T) {
-	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "docs/threats.md", "CONTRIBUTING.md"} {
+	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "docs/envoy-check.md", "docs/threats.md", "CONTRIBUTING.md"} {
 		var script strings.Builder
 		files := ""
 		for _, b := range blocks(t, name) {

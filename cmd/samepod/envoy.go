@@ -32,7 +32,7 @@ type envoyFlags struct {
 func newEnvoy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "envoy",
-		Short: "Print Envoy's side of the configuration",
+		Short: "Print Envoy's side of the configuration, and check what an Envoy has",
 		Args:  cobra.NoArgs,
 		RunE:  help,
 	}
@@ -74,7 +74,7 @@ func newEnvoy() *cobra.Command {
 		}
 		cmd.AddCommand(sub)
 	}
-	cmd.AddCommand(newSecret())
+	cmd.AddCommand(newSecret(), newCheck())
 	return cmd
 }
 
@@ -193,10 +193,8 @@ func (f *envoyFlags) readPolicy(p envoy.Params) (envoy.Params, error) {
 			}
 		}
 	}
+	p.ClaimHeaders = claimHeaders(claims)
 	for _, s := range claims.Sources() {
-		if s.Header != "" {
-			p.ClaimHeaders = append(p.ClaimHeaders, s.Header)
-		}
 		if s.Metadata.Namespace != "" && !slices.Contains(p.ClaimMetadata, s.Metadata.Namespace) {
 			p.ClaimMetadata = append(p.ClaimMetadata, s.Metadata.Namespace)
 		}

@@ -3,7 +3,7 @@
 //
 // This package is the only place that knows everything: it reads configuration,
 // makes the parts, and joins them. serve.go is the service, envoy.go prints
-// Envoy's side of it.
+// Envoy's side of it, check.go judges the Envoy of somebody else.
 package main
 
 import (

@@ -1,0 +1,120 @@
+package hazard
+
+import (
+	"slices"
+	"strings"
+
+	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	headerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
+
+	"github.com/samepod/samepod/envoy"
+)
+
+// Rules about headers that clients and Pods send.
+
+// clientHeaders asks for every header that the rendering removes, and for the
+// spellings with underscores that a gateway in the Pod may take for dashes.
+func clientHeaders(s *subject, found report) {
+	seen := map[place]bool{}
+	for _, c := range s.checked() {
+		if seen[c.place] {
+			continue
+		}
+		seen[c.place] = true
+		gone := early(c.manager.is)
+		for _, f := range c.filters[:c.check] {
+			if m, ok := f.is.(*headerv3.HeaderMutation); ok && !f.disabled {
+				gone = append(gone, m.GetMutations().GetRequestMutations()...)
+			}
+		}
+		var left []string
+		for _, m := range early(s.want.chain.manager.is) {
+			if h := m.GetRemove(); h != "" && !removes(gone, h) {
+				left = append(left, h)
+			}
+		}
+		refused := c.manager.is.GetCommonHttpProtocolOptions().GetHeadersWithUnderscoresAction() != 0
+		for _, h := range []string{"x_samepod_pod_uid", "x-samepod_pod-uid", "x_samepod-pod-uid", "x-samepod-pod_uid"} {
+			if !refused && !removes(gone, h) {
+				left = append(left, h)
+			}
+		}
+		if len(left) > 0 {
+			found(c.manager.field("early_header_mutation_extensions"), "left in requests: %s", strings.Join(left, ", "))
+		}
+	}
+	s.addedHeaders(found)
+}
+
+// addedHeaders: what a route adds is obeyed as what a client says.
+func (s *subject) addedHeaders(found report) {
+	hostile := early(s.want.chain.manager.is)
+	for _, r := range s.protectedRoutes() {
+		for _, l := range r.levels {
+			for i, h := range l.requestAdded {
+				if name := h.GetHeader().GetKey(); removes(hostile, strings.ToLower(name)) {
+					found(l.item("request_headers_to_add", "", i), "adds %s", printable(name))
+				}
+			}
+		}
+	}
+}
+
+// early are the mutations before everything else.
+func early(m *hcmv3.HttpConnectionManager) []*mutationv3.HeaderMutation {
+	var all []*mutationv3.HeaderMutation
+	for _, e := range m.GetEarlyHeaderMutationExtensions() {
+		var h earlyv3.HeaderMutation
+		if e.GetTypedConfig().UnmarshalTo(&h) == nil {
+			all = append(all, h.GetMutations()...)
+		}
+	}
+	return all
+}
+
+func removes(all []*mutationv3.HeaderMutation, header string) bool {
+	return slices.ContainsFunc(all, func(m *mutationv3.HeaderMutation) bool {
+		return strings.EqualFold(m.GetRemove(), header) || m.GetRemoveOnMatch() != nil && matches(m.GetRemoveOnMatch().GetKeyMatcher(), header)
+	})
+}
+
+func forgedAnswers(s *subject, found report) {
+	for _, r := range s.protectedRoutes() {
+		if left := leftBy(r, s.want.replyGone, func(l level) []string { return l.replyGone }); len(left) > 0 {
+			found(r.field("response_headers_to_remove"), "left in responses: %s", strings.Join(left, ", "))
+		}
+	}
+}
+
+func earlyHints(s *subject, found report) {
+	const dropped envoy.Version = 40 // from here on what is not 100 is
+	for _, c := range s.checked() {
+		if c.manager.is.GetProxy_100Continue() && s.params.Version < dropped {
+			found(c.manager.field("proxy_100_continue"), "true")
+		}
+	}
+}
+
+func claimHeaders(s *subject, found report) {
+	for _, r := range s.protectedRoutes() {
+		if left := leftBy(r, s.want.claimsGone, func(l level) []string { return l.requestGone }); len(left) > 0 {
+			found(r.field("request_headers_to_remove"), "left in requests: %s", strings.Join(left, ", "))
+		}
+	}
+}
+
+// leftBy are the headers that no level of a route removes.
+func leftBy(r route, want []string, removed func(level) []string) []string {
+	var left []string
+	for _, h := range want {
+		gone := slices.ContainsFunc(r.levels, func(l level) bool {
+			return slices.ContainsFunc(removed(l), func(got string) bool { return strings.EqualFold(got, h) })
+		})
+		if !gone {
+			left = append(left, h)
+		}
+	}
+	return left
+}
