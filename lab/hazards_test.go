@@ -24,9 +24,9 @@ type hazard struct {
 	probe    probe
 	mutated  from // the answer, and who executed what, such as "200 ping@B"
 	safe     from // the same of what is rendered
-	// held says why the mutated configuration shows no fault, where it does not:
-	// something else holds.
-	held string
+	// holds says what else keeps the mutated configuration from executing anything
+	// that it should not, where it does not; harm what is wrong with it nevertheless.
+	holds, harm string
 	// unlogged says why the access log does not show the fault.
 	unlogged string
 }
@@ -98,7 +98,7 @@ func (s *stage) compare(t *testing.T, row hazard) {
 		if (noticed == nil) != (row.unlogged != "") {
 			t.Errorf("executed %v besides; the access log says: %v; unlogged: %q", fault, noticed, row.unlogged)
 		}
-	} else if row.held == "" {
+	} else if row.holds+row.harm == "" {
 		t.Errorf("the mutation shows no fault, and nothing says why")
 	}
 }

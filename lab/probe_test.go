@@ -20,10 +20,17 @@ import (
 // A probe sends requests to an Envoy and says how they were answered.
 type probe func(s *stage, e *lab.Envoy) string
 
-// patient waits for any answer and goes where it is told to by nobody.
-var patient = &http.Client{
-	Timeout:       60 * time.Second,
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+// http1 and http2 wait for any answer, and go where nobody tells them to.
+var http1, http2 = newClient(func(p *http.Protocols) { p.SetHTTP1(true) }), newClient(func(p *http.Protocols) { p.SetUnencryptedHTTP2(true) })
+
+func newClient(speaks func(*http.Protocols)) *http.Client {
+	protocols := new(http.Protocols)
+	speaks(protocols)
+	return &http.Client{
+		Transport:     &http.Transport{Protocols: protocols, DisableCompression: true},
+		Timeout:       60 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // answered is the status and the reason of an answer, and its time limit.
@@ -76,14 +83,14 @@ func bodyFor(path string) string {
 // ask sends a request that means A and is to be allowed.
 func ask(method, path string, header ...string) probe {
 	return func(s *stage, e *lab.Envoy) string {
-		return answered(patient, method, e.URL(path), bodyFor(path), s.claim(), s.named(header)...)
+		return answered(s.http, method, e.URL(path), bodyFor(path), s.claim(), s.named(header)...)
 	}
 }
 
 // askDenied sends a request that means a Pod that A has replaced.
 func askDenied(header ...string) probe {
 	return func(s *stage, e *lab.Envoy) string {
-		return answered(patient, "POST", e.URL("/command"), bodyFor("/command"), claimOn(s.a.Name, "uid-old", s.a.Addr.Addr()), s.named(header)...)
+		return answered(s.http, "POST", e.URL("/command"), bodyFor("/command"), claimOn(s.a.Name, "uid-old", s.a.Addr.Addr()), s.named(header)...)
 	}
 }
 
@@ -99,12 +106,12 @@ func askUntilPicked(s *stage, e *lab.Envoy) (got string) {
 
 // askNobody sends a request that means a Pod that does not accept connections.
 func askNobody(s *stage, e *lab.Envoy) string {
-	return answered(patient, "POST", e.URL("/command"), bodyFor("/command"), claimOn("nobody", "uid-nobody", s.nobody), "host", s.names.Replace("$NAME:$PORT"))
+	return answered(s.http, "POST", e.URL("/command"), bodyFor("/command"), claimOn("nobody", "uid-nobody", s.nobody), "host", s.names.Replace("$NAME:$PORT"))
 }
 
 // askWithoutClaim asks for what is not samepod's.
 func askWithoutClaim(path string) probe {
-	return func(_ *stage, e *lab.Envoy) string { return answered(patient, "GET", e.URL(path), "", nil) }
+	return func(s *stage, e *lab.Envoy) string { return answered(s.http, "GET", e.URL(path), "", nil) }
 }
 
 // askBehindProxy is askDenied behind a PROXY protocol header that names B as the
@@ -144,14 +151,14 @@ func askBesideOther(s *stage, e *lab.Envoy) string {
 func askSuccessor(s *stage, e *lab.Envoy) string {
 	first := ask("GET", "/ping")(s, e)
 	s.handOver()
-	second := answered(patient, "POST", e.URL("/command"), bodyFor("/command"), claimOn("b-successor", "uid-b-successor", s.a.Addr.Addr()))
+	second := answered(s.http, "POST", e.URL("/command"), bodyFor("/command"), claimOn("b-successor", "uid-b-successor", s.a.Addr.Addr()))
 	return first + ", for B " + second
 }
 
 // askBehindBusy keeps A busy, asks it for something else, and gives its address to
 // B as soon as that was answered or waits.
 func askBehindBusy(s *stage, e *lab.Envoy) string {
-	go answered(patient, "GET", e.URL("/wait?for=20s"), "", s.claim())
+	go answered(s.http, "GET", e.URL("/wait?for=20s"), "", s.claim())
 	eventually(s.t, "A is busy", func() bool {
 		return slices.ContainsFunc(s.a.Executed(), func(x lab.Execution) bool { return x.Command == "wait" })
 	})
@@ -168,12 +175,12 @@ func askBehindBusy(s *stage, e *lab.Envoy) string {
 
 // askUpload sends more than an authorization server should read.
 func askUpload(s *stage, e *lab.Envoy) string {
-	return answered(patient, "POST", e.URL("/files/upload"), strings.Repeat("x", 100_000), s.claim())
+	return answered(s.http, "POST", e.URL("/files/upload"), strings.Repeat("x", 100_000), s.claim())
 }
 
 // askForSeconds reads a stream that would last 20 s for at most 3.
 func askForSeconds(s *stage, e *lab.Envoy) string {
-	client := *patient
+	client := *s.http
 	client.Timeout = 3 * time.Second
 	started := time.Now()
 	answered(&client, "POST", e.URL("/command?ticks=200&every=100ms"), bodyFor("/command"), s.claim())
@@ -185,7 +192,7 @@ func askForSeconds(s *stage, e *lab.Envoy) string {
 
 // askHole asks for a Pod whose packets vanish, and waits 3 s.
 func askHole(s *stage, e *lab.Envoy) string {
-	client := *patient
+	client := *s.http
 	client.Timeout = 3 * time.Second
 	return answered(&client, "GET", e.URL("/ping"), "", claimOn("hole", "uid-hole", s.hole))
 }
@@ -220,7 +227,7 @@ func askLate(s *stage, e *lab.Envoy) string {
 	authz.Say(believer)
 	got := ""
 	for started := time.Now(); time.Since(started) < 3*time.Second && got != "200"; time.Sleep(20 * time.Millisecond) {
-		got = answered(patient, "GET", e.URL("/ping"), "", s.claim())
+		got = answered(s.http, "GET", e.URL("/ping"), "", s.claim())
 	}
 	return got
 }

@@ -3,6 +3,7 @@ package lab_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"strconv"
@@ -40,6 +41,7 @@ type stage struct {
 	names *strings.Replacer
 	authz *lab.AuthzServer // stands in samepod's place, where there is one
 	late  string           // where it will listen, if it is not to be there yet
+	http  *http.Client     // of the caller
 }
 
 // newTheatre starts samepod with the Pods of so many stages.
@@ -56,7 +58,7 @@ func newTheatre(t *testing.T, version string, stages int) (*theatre, []*stage) {
 	dig(t, netip.AddrPortFrom(th.hole, lab.ExecdPort))
 	all := make([]*stage, stages)
 	for i := range all {
-		s := &stage{theatre: th, n: i}
+		s := &stage{theatre: th, t: t, n: i, http: http1}
 		s.a = must(th.StartPod(fmt.Sprintf("a-%d", i), fmt.Sprintf("uid-a-%d", i), th.addrs.Take()))(t)
 		s.b = must(th.StartPod(fmt.Sprintf("b-%d", i), fmt.Sprintf("uid-b-%d", i), th.addrs.Take()))(t)
 		list(s.a.Name, s.a.UID, s.a.Addr.Addr())
@@ -80,13 +82,14 @@ func newTheatre(t *testing.T, version string, stages int) (*theatre, []*stage) {
 	return th, all
 }
 
-// bootstrapFor is what samepod prints for an arrangement.
+// bootstrapFor is what samepod prints for an arrangement, which may have further
+// arguments behind it.
 func (th *theatre) bootstrapFor(arrangement string) []byte {
 	th.t.Helper()
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	if th.rendered[arrangement] == nil {
-		args := []string{"--upstream", arrangement}
+		args := append([]string{"--check-timeout", "10s", "--upstream"}, strings.Fields(arrangement)...) // a busy machine is no fault
 		if arrangement == assert {
 			args = append(args, "--accept-unasserted", "--endpoint", "127.0.0.1:1")
 		}
@@ -102,7 +105,7 @@ func (th *theatre) renderedEnvoy(arrangement string) *lab.Envoy {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	if th.shared[arrangement] == nil {
-		th.shared[arrangement] = must(th.StartEnvoy(bg, "rendered-"+arrangement, envoyBinary(th.t, th.version), config))(th.t)
+		th.shared[arrangement] = must(th.StartEnvoy(bg, "rendered-"+strings.ReplaceAll(arrangement, " ", ""), envoyBinary(th.t, th.version), config))(th.t)
 		waitForVerdicts(th.t, th.shared[arrangement])
 	}
 	return th.shared[arrangement]
@@ -159,6 +162,12 @@ func (s *stage) setUp(t *testing.T, row hazard) (surroundings []edit) {
 	if row.upstream == assert {
 		surroundings = append(surroundings, edit{inCluster, "load_assignment: {endpoints: [{lb_endpoints: [{endpoint: " + socket(s.a.Addr) + "}]}]}"})
 	}
+	s.name()
+	return append(surroundings, row.given...)
+}
+
+// name says what the names in edits and headers stand for.
+func (s *stage) name() {
 	s.names = strings.NewReplacer(
 		"$A", s.a.Addr.String(), "$B", s.b.Addr.String(),
 		"$ENDPOINT_A", socket(s.a.Addr), "$ENDPOINT_B", socket(s.b.Addr), "$ENDPOINT_NOBODY", socket(netip.AddrPortFrom(s.nobody, lab.ExecdPort)),
@@ -166,7 +175,6 @@ func (s *stage) setUp(t *testing.T, row hazard) (surroundings []edit) {
 		"$SOCKET_NOBODY", socketAddress(netip.AddrPortFrom(s.nobody, lab.ExecdPort)), "$DNS", socketAddress(s.dns), "$NAME", s.dnsName(),
 		"$DIR", filepath.Join(s.Dir, fmt.Sprintf("stage-%d", s.n)), "$PORT", strconv.Itoa(lab.ExecdPort),
 	)
-	return append(surroundings, row.given...)
 }
 
 func socketAddress(a netip.AddrPort) string {
