@@ -3,15 +3,17 @@ package lab_test
 // Hazards in which somebody else says which address is dialled.
 
 const (
-	toSecond   = `{name: second, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config, metadata: [{metadata_namespace: envoy.filters.http.ext_authz, allow_overwrite: true, value: {samepod_upstream: $B}}]}}`
-	connWriter = `{name: envoy.filters.network.set_filter_state, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.set_filter_state.v3.Config, on_new_connection: [{object_key: ` + originalDst + `, format_string: {text_format_source: {inline_string: "$B"}}}]}}`
-	otherB     = `{name: other, type: STATIC, connect_timeout: 0.5s, load_assignment: {cluster_name: other, endpoints: [{lb_endpoints: [{endpoint: $ENDPOINT_B}]}]}}`
-	resolver   = `typed_dns_resolver_config: {name: envoy.network.dns_resolver.cares, typed_config: {"@type": type.googleapis.com/envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig, resolvers: [$DNS]}}`
-	dnsCluster = `{type: LOGICAL_DNS, dns_lookup_family: V4_ONLY, ` + resolver + `, load_assignment: {cluster_name: samepod_verified, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: $NAME, port_value: $PORT}}}}]}]}}`
-	dnsCache   = `dns_cache_config: {name: cache, dns_lookup_family: V4_ONLY, ` + resolver + `}`
-	dfpCluster = `{lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.dynamic_forward_proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig, allow_insecure_cluster_options: true, ` + dnsCache + `}}}`
-	dfpFilter  = `{name: envoy.filters.http.dynamic_forward_proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig, ` + dnsCache + `}}`
-	proxied    = `listener_filters: [{name: envoy.filters.listener.proxy_protocol, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol}}]`
+	toSecond     = `{name: second, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config, metadata: [{metadata_namespace: envoy.filters.http.ext_authz, allow_overwrite: true, value: {samepod_upstream: $B}}]}}`
+	connWriter   = `{name: envoy.filters.network.set_filter_state, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.set_filter_state.v3.Config, on_new_connection: [{object_key: ` + originalDst + `, format_string: {text_format_source: {inline_string: "$B"}}}]}}`
+	otherB       = `{name: other, type: STATIC, connect_timeout: 0.5s, load_assignment: {cluster_name: other, endpoints: [{lb_endpoints: [{endpoint: $ENDPOINT_B}]}]}}`
+	resolver     = `typed_dns_resolver_config: {name: envoy.network.dns_resolver.cares, typed_config: {"@type": type.googleapis.com/envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig, resolvers: [$DNS]}}`
+	dnsCluster   = `{type: LOGICAL_DNS, dns_lookup_family: V4_ONLY, ` + resolver + `, load_assignment: {cluster_name: samepod_verified, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: $NAME, port_value: $PORT}}}}]}]}}`
+	dnsCache     = `dns_cache_config: {name: cache, dns_lookup_family: V4_ONLY, ` + resolver + `}`
+	dfpCluster   = `{lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.dynamic_forward_proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig, allow_insecure_cluster_options: true, ` + dnsCache + `}}}`
+	dfpFilter    = `{name: envoy.filters.http.dynamic_forward_proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig, ` + dnsCache + `}}`
+	connects     = "upgrade_configs: [{upgrade_type: CONNECT}]"
+	connectRoute = "{match: {connect_matcher: {}}, route: {cluster: samepod_verified, upgrade_configs: [{upgrade_type: CONNECT, connect_config: {}}]}}"
+	proxied      = `listener_filters: [{name: envoy.filters.listener.proxy_protocol, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol}}]`
 )
 
 var addressHazards = []hazard{
@@ -62,6 +64,11 @@ var addressHazards = []hazard{
 		mutated: from{39: "200 ping@B"}, safe: from{39: "409 upstream-not-verified"}},
 	{rules: "assertion-missing", name: "behind-the-codec", upstream: assert, given: []edit{toB}, edits: []edit{{codecFirst, ""}}, probe: ask("GET", "/ping"),
 		mutated: from{39: refused}, safe: from{39: "409 upstream-not-verified"}, holds: "Envoy takes the codec only as the last filter"},
+
+	{rules: "connect", name: "tunnel", upstream: assert, given: []edit{toB}, edits: []edit{{addRoute, connectRoute}, {inManager, connects}}, probe: askThroughTunnel,
+		mutated: from{39: "409 upstream-not-verified"}, safe: from{39: "404"}, holds: "the assertion sees a tunnel too"},
+	{rules: "connect", name: "tunnel-resolve", upstream: both, edits: []edit{{addRoute, connectRoute}, {inManager, connects}}, probe: askThroughTunnel,
+		mutated: from{36: "200, then 200 ping@A"}, safe: from{36: "404"}, unlogged: "requests in a tunnel are neither checked nor logged"},
 
 	{rules: "several-addresses", name: "additional-addresses", upstream: assert, given: []edit{toNobody}, probe: askNobody,
 		edits:   []edit{{inCluster, "load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: $SOCKET_NOBODY, additional_addresses: [$ENDPOINT_B]}}]}]}"}},

@@ -89,6 +89,7 @@ func (p *Pod) trailers(w http.ResponseWriter, r *http.Request) {
 	}
 	p.execute(r, "trailers")
 	fmt.Fprintf(w, "%s and %d trailers by %s %s\n", body, came, p.Name, p.UID)
+	w.(http.Flusher).Flush() // in chunks, or there is no place for trailers
 	p.forgeInto(w.Header(), http.TrailerPrefix)
 }
 

@@ -137,6 +137,29 @@ func raw(t *testing.T, to netip.AddrPort, text string) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, resp.Header.Get("x-samepod-reason")))
 }
 
+// askThroughTunnel asks for a tunnel to A, and sends a request through it that says
+// nothing of its own.
+func askThroughTunnel(s *stage, e *lab.Envoy) string {
+	conn := must(net.Dial("tcp", e.Addr.String()))(s.t)
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	answers := bufio.NewReader(conn)
+	fmt.Fprintf(conn, "CONNECT a.test:44772 HTTP/1.1\r\nhost: a.test:44772\r\n%s\r\n", rawHeaders(s.claim()))
+	first, err := http.ReadResponse(answers, &http.Request{Method: "CONNECT"})
+	if err != nil {
+		return "no answer"
+	}
+	if first.StatusCode != 200 {
+		return strings.TrimSpace(fmt.Sprintf("%d %s", first.StatusCode, first.Header.Get("x-samepod-reason")))
+	}
+	fmt.Fprint(conn, "GET /ping HTTP/1.1\r\nhost: a.test\r\n\r\n")
+	second, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		return "200, then nothing"
+	}
+	return fmt.Sprintf("200, then %d", second.StatusCode)
+}
+
 // otherPort is of a process on A's address that no verdict can name.
 const otherPort = lab.ExecdPort + 1
 
