@@ -3,6 +3,7 @@ package lab_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -143,6 +144,16 @@ func atConnection(c bootstrap, v any) {
 // addRoute is a route that is tried before the protected one.
 func addRoute(c bootstrap, v any) {
 	c.host()["routes"] = slices.Insert(c.host()["routes"].([]any), 0, v)
+}
+
+// addTunnel is the protected route for CONNECT, which Envoy ends.
+func addTunnel(c bootstrap, _ any) {
+	route := maps.Clone(c.protected())
+	route["match"] = tree{"connect_matcher": tree{}}
+	action := maps.Clone(route["route"].(tree))
+	action["upgrade_configs"] = []any{tree{"upgrade_type": "CONNECT", "connect_config": tree{}}}
+	route["route"] = action
+	addRoute(c, route)
 }
 
 func addCluster(c bootstrap, v any) {

@@ -3,33 +3,31 @@ package lab_test
 // Hazards in which somebody else says which address is dialled.
 
 const (
-	toSecond     = `{name: second, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config, metadata: [{metadata_namespace: envoy.filters.http.ext_authz, allow_overwrite: true, value: {samepod_upstream: $B}}]}}`
-	connWriter   = `{name: envoy.filters.network.set_filter_state, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.set_filter_state.v3.Config, on_new_connection: [{object_key: ` + originalDst + `, format_string: {text_format_source: {inline_string: "$B"}}}]}}`
-	otherB       = `{name: other, type: STATIC, connect_timeout: 0.5s, load_assignment: {cluster_name: other, endpoints: [{lb_endpoints: [{endpoint: $ENDPOINT_B}]}]}}`
-	resolver     = `typed_dns_resolver_config: {name: envoy.network.dns_resolver.cares, typed_config: {"@type": type.googleapis.com/envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig, resolvers: [$DNS]}}`
-	dnsCluster   = `{type: LOGICAL_DNS, dns_lookup_family: V4_ONLY, ` + resolver + `, load_assignment: {cluster_name: samepod_verified, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: $NAME, port_value: $PORT}}}}]}]}}`
-	dnsCache     = `dns_cache_config: {name: cache, dns_lookup_family: V4_ONLY, ` + resolver + `}`
-	dfpCluster   = `{lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.dynamic_forward_proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig, allow_insecure_cluster_options: true, ` + dnsCache + `}}}`
-	dfpFilter    = `{name: envoy.filters.http.dynamic_forward_proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig, ` + dnsCache + `}}`
-	connects     = "upgrade_configs: [{upgrade_type: CONNECT}]"
-	connectRoute = "{match: {connect_matcher: {}}, route: {cluster: samepod_verified, upgrade_configs: [{upgrade_type: CONNECT, connect_config: {}}]}}"
-	proxied      = `listener_filters: [{name: envoy.filters.listener.proxy_protocol, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol}}]`
+	toSecond   = `{name: second, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config, metadata: [{metadata_namespace: envoy.filters.http.ext_authz, allow_overwrite: true, value: {samepod_upstream: $B}}]}}`
+	connWriter = `{name: envoy.filters.network.set_filter_state, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.set_filter_state.v3.Config, on_new_connection: [{object_key: ` + originalDst + `, format_string: {text_format_source: {inline_string: "$B"}}}]}}`
+	otherB     = `{name: other, type: STATIC, connect_timeout: 0.5s, load_assignment: {cluster_name: other, endpoints: [{lb_endpoints: [{endpoint: $ENDPOINT_B}]}]}}`
+	resolver   = `typed_dns_resolver_config: {name: envoy.network.dns_resolver.cares, typed_config: {"@type": type.googleapis.com/envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig, resolvers: [$DNS]}}`
+	dnsCluster = `{type: LOGICAL_DNS, dns_lookup_family: V4_ONLY, ` + resolver + `, load_assignment: {cluster_name: samepod_verified, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: $NAME, port_value: $PORT}}}}]}]}}`
+	dnsCache   = `dns_cache_config: {name: cache, dns_lookup_family: V4_ONLY, ` + resolver + `}`
+	dfpCluster = `{lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.dynamic_forward_proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig, allow_insecure_cluster_options: true, ` + dnsCache + `}}}`
+	dfpFilter  = `{name: envoy.filters.http.dynamic_forward_proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig, ` + dnsCache + `}}`
+	proxied    = `listener_filters: [{name: envoy.filters.listener.proxy_protocol, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol}}]`
 )
 
-var addressHazards = []hazard{
-	{rules: "filter-between", name: "address-behind", upstream: resolve, edits: []edit{{beforeRouter, writer(originalDst, "$B")}}, probe: ask("GET", "/ping"),
+var addressHazards = []scene{
+	{rules: "address-writer", name: "address-behind", upstream: resolve, edits: []edit{{beforeRouter, writer(originalDst, "$B")}}, probe: ask("GET", "/ping"),
 		mutated: from{36: "200 ping@A", 39: "200 ping@B"}, safe: from{36: "200 ping@A"}, holds: "up to 1.38 the first writer of filter state wins"},
-	{rules: "filter-between", name: "address-behind-asserted", upstream: both, edits: []edit{{beforeRouter, writer(originalDst, "$B")}}, probe: ask("GET", "/ping"),
+	{rules: "address-writer", name: "address-behind-asserted", upstream: both, edits: []edit{{beforeRouter, writer(originalDst, "$B")}}, probe: ask("GET", "/ping"),
 		mutated: from{36: "200 ping@A", 39: "409 upstream-not-verified"}, safe: from{36: "200 ping@A"}, holds: "from 1.39 the assertion compares with the copy"},
-	{rules: "filter-between", name: "address-and-copy-behind", upstream: both, edits: []edit{{beforeRouter, writer(originalDst, "$B", copied, "$B")}}, probe: ask("GET", "/ping"),
+	{rules: "address-writer", name: "address-and-copy-behind", upstream: both, edits: []edit{{beforeRouter, writer(originalDst, "$B", copied, "$B")}}, probe: ask("GET", "/ping"),
 		mutated: from{36: "200 ping@A", 39: "409 upstream-not-verified"}, safe: from{36: "200 ping@A"}, holds: "from 1.39 the assertion compares with the metadata too"},
-	{rules: "filter-between", name: "metadata-behind", upstream: both, edits: []edit{{beforeRouter, toSecond}}, probe: ask("GET", "/ping"),
+	{rules: "filter-between address-writer", name: "metadata-behind", upstream: both, edits: []edit{{beforeRouter, toSecond}}, probe: ask("GET", "/ping"),
 		mutated: from{36: "200 ping@A", 39: "409 upstream-not-verified"}, safe: from{36: "200 ping@A"}, holds: "the address was copied before"},
-	{rules: "filter-between", name: "everything-behind", upstream: both, edits: []edit{{beforeRouter, toSecond}, {beforeRouter, writer(originalDst, "$B", copied, "$B")}}, probe: ask("GET", "/ping"),
+	{rules: "filter-between address-writer", name: "everything-behind", upstream: both, edits: []edit{{beforeRouter, toSecond}, {beforeRouter, writer(originalDst, "$B", copied, "$B")}}, probe: ask("GET", "/ping"),
 		mutated: from{36: "200 ping@A", 39: "200 ping@B"}, safe: from{36: "200 ping@A"}, holds: "up to 1.38 the first writer of filter state wins", unlogged: "the log tells the metadata as they are after the rewriting"},
-	{rules: "filter-between", name: "metadata-before-the-copy", upstream: both, edits: []edit{{behindCheck, toSecond}}, probe: ask("GET", "/ping"),
+	{rules: "filter-between address-writer address-copy pool-shared", name: "metadata-before-the-copy", upstream: both, edits: []edit{{behindCheck, toSecond}}, probe: ask("GET", "/ping"),
 		mutated: from{36: "200 ping@B"}, safe: from{36: "200 ping@A"}, unlogged: "the log tells the metadata as they are after the rewriting"},
-	{rules: "filter-between", name: "metadata-before-the-copy-assert", upstream: assert, given: []edit{{inCluster, "load_assignment: {endpoints: [{lb_endpoints: [{endpoint: $ENDPOINT_B}]}]}"}}, edits: []edit{{behindCheck, toSecond}}, probe: ask("GET", "/ping"),
+	{rules: "filter-between address-writer address-copy pool-shared", name: "metadata-before-the-copy-assert", upstream: assert, given: []edit{{inCluster, "load_assignment: {endpoints: [{lb_endpoints: [{endpoint: $ENDPOINT_B}]}]}"}}, edits: []edit{{behindCheck, toSecond}}, probe: ask("GET", "/ping"),
 		mutated: from{39: "200 ping@B"}, safe: from{39: "409 upstream-not-verified"}, unlogged: "the log tells the metadata as they are after the rewriting"},
 
 	{rules: "address-writer", name: "filter-before", upstream: resolve, edits: []edit{{beforeCheck, writer(originalDst, "$B")}}, probe: ask("GET", "/ping"),
@@ -42,9 +40,9 @@ var addressHazards = []hazard{
 		mutated: from{36: "409 pod-replaced"}, safe: from{36: "409 pod-replaced"}, holds: "a denial ends the request"},
 	{rules: "address-writer", name: "proxy-protocol", upstream: resolve, edits: []edit{{inListener, proxied}}, probe: askBehindProxy,
 		mutated: from{36: "409 pod-replaced"}, safe: from{36: "400"}, holds: "a denial ends the request; what follows without one is check-disabled/behind-proxy-protocol"},
-	{rules: "address-copy", name: "of-a-header", upstream: resolve, edits: []edit{{inCopies, "on_request_headers: [" + objectYAML(originalDst, "%REQ(x-where)%") + "]"}}, probe: ask("GET", "/ping", "x-where", "$B"),
+	{rules: "address-copy pool-shared", name: "of-a-header", upstream: resolve, edits: []edit{{inCopies, "on_request_headers: [" + objectYAML(originalDst, "%REQ(x-where)%") + "]"}}, probe: ask("GET", "/ping", "x-where", "$B"),
 		mutated: from{36: "200 ping@B"}, safe: from{36: "200 ping@A"}},
-	{rules: "address-copy", name: "none-asserted", upstream: both, edits: []edit{{dropFilters, "[" + copyFilter + "]"}}, probe: ask("GET", "/ping"),
+	{rules: "address-copy pool-shared", name: "none-asserted", upstream: both, edits: []edit{{dropFilters, "[" + copyFilter + "]"}}, probe: ask("GET", "/ping"),
 		mutated: from{36: "200 ping@A", 39: "409 upstream-not-verified"}, safe: from{36: "200 ping@A"}, holds: "up to 1.38 the cluster reads the metadata; from 1.39 the assertion refuses everything"},
 
 	{rules: "destination-header", name: "beside-the-answer", upstream: resolve, edits: []edit{{inCluster, "original_dst_lb_config: {use_http_header: true, http_header_name: x-where}"}}, probe: ask("GET", "/ping", "x-where", "$B"),
@@ -65,15 +63,15 @@ var addressHazards = []hazard{
 	{rules: "assertion-missing", name: "behind-the-codec", upstream: assert, given: []edit{toB}, edits: []edit{{codecFirst, ""}}, probe: ask("GET", "/ping"),
 		mutated: from{39: refused}, safe: from{39: "409 upstream-not-verified"}, holds: "Envoy takes the codec only as the last filter"},
 
-	{rules: "connect", name: "tunnel", upstream: assert, given: []edit{toB}, edits: []edit{{addRoute, connectRoute}, {inManager, connects}}, probe: askThroughTunnel,
+	{rules: "connect", name: "tunnel", upstream: assert, given: []edit{toB}, edits: []edit{{addTunnel, ""}, {inManager, "upgrade_configs: [{upgrade_type: CONNECT}]"}}, probe: askThroughTunnel,
 		mutated: from{39: "409 upstream-not-verified"}, safe: from{39: "404"}, holds: "the assertion sees a tunnel too"},
-	{rules: "connect", name: "tunnel-resolve", upstream: both, edits: []edit{{addRoute, connectRoute}, {inManager, connects}}, probe: askThroughTunnel,
+	{rules: "connect", name: "tunnel-resolve", upstream: both, edits: []edit{{addTunnel, ""}, {inManager, "upgrade_configs: [{upgrade_type: CONNECT}]"}}, probe: askThroughTunnel,
 		mutated: from{36: "200, then 200 ping@A"}, safe: from{36: "404"}, unlogged: "requests in a tunnel are neither checked nor logged"},
 
 	{rules: "several-addresses", name: "additional-addresses", upstream: assert, given: []edit{toNobody}, probe: askNobody,
 		edits:   []edit{{inCluster, "load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: $SOCKET_NOBODY, additional_addresses: [$ENDPOINT_B]}}]}]}"}},
 		mutated: from{39: "200 ls@B"}, safe: from{39: "503 pod-unreachable"}},
-	{rules: "several-addresses", name: "eds", upstream: assert, given: []edit{toNobody}, edits: []edit{{viaEDS, "{path: $DIR-eds.yaml, endpoint: {address: $SOCKET_NOBODY, additional_addresses: [$ENDPOINT_B]}}"}}, probe: askNobody,
+	{rules: "several-addresses not-judged", name: "eds", upstream: assert, given: []edit{toNobody}, edits: []edit{{viaEDS, "{path: $DIR-eds.yaml, endpoint: {address: $SOCKET_NOBODY, additional_addresses: [$ENDPOINT_B]}}"}}, probe: askNobody,
 		mutated: from{39: "200 ls@B"}, safe: from{39: "503 pod-unreachable"}},
 	{rules: "several-addresses", name: "logical-dns", upstream: assert, given: []edit{toNobody}, edits: []edit{{replaceCluster, dnsCluster}}, probe: askNobody,
 		mutated: from{39: "200 ls@B"}, safe: from{39: "503 pod-unreachable"}},

@@ -21,7 +21,7 @@ const (
 
 var operator = []edit{{addCluster, deadOther}, {addRoute, deadRoute}, {beforeCheck, ownRBAC}}
 
-var callerHazards = []hazard{
+var callerHazards = []scene{
 	{rules: "mutation-rules", name: "path", upstream: both, says: alsoSets(":path", "/forge"), edits: []edit{{inCheck, "decoder_header_mutation_rules: null"}}, probe: ask("GET", "/ping"),
 		mutated: from{36: "200 forge@A"}, safe: from{36: "500"}, unlogged: "the address is right"},
 	{rules: "mutation-rules", name: "header", upstream: both, says: alsoSets("authorization", "stolen"), edits: []edit{{inCheck, "decoder_header_mutation_rules: null"}}, probe: seenByPod("/ping", []string{"authorization"}),
@@ -30,7 +30,7 @@ var callerHazards = []hazard{
 		mutated: from{36: "200, x-samepod-expect-pod-uid: uid-a ping@A"}, safe: from{36: "200 ping@A"}, harm: "the Pod learns the claim"},
 	{rules: "client-headers", name: "twin-of-the-uid", upstream: both, edits: []edit{{inManager, keepHeaders}}, probe: seenByPod("/ping", []string{"x_samepod_pod_uid"}, "x_samepod_pod_uid", "evil"),
 		mutated: from{36: "200, x_samepod_pod_uid: evil ping@A"}, safe: from{36: "200 ping@A"}, harm: "the right Pod is told a wrong uid"},
-	{rules: "client-headers mutation-rules", name: "uid", upstream: both, says: believer, edits: []edit{{inManager, keepHeaders}}, probe: seenByPod("/ping", []string{"x-samepod-pod-uid"}, "x-samepod-pod-uid", "evil"),
+	{rules: "client-headers", name: "uid", upstream: both, says: believer, edits: []edit{{inManager, keepHeaders}}, probe: seenByPod("/ping", []string{"x-samepod-pod-uid"}, "x-samepod-pod-uid", "evil"),
 		mutated: from{36: "200, x-samepod-pod-uid: evil ping@A"}, safe: from{36: "200 ping@A"}, harm: "the right Pod is told a wrong uid"},
 	{rules: "forged-answers", name: "header", upstream: both, edits: []edit{{inRoute, "response_headers_to_remove: null"}}, probe: ask("GET", "/forge"),
 		mutated: from{36: "200 forged forge@A"}, safe: from{36: "200 forge@A"}, harm: "the caller is told a wrong reason"},
@@ -54,7 +54,7 @@ var callerHazards = []hazard{
 		mutated: from{36: "503 no-verdict"}, safe: from{36: "200 ping@A"}, harm: "it serves nobody for a minute"},
 	{rules: "black-hole", name: "connect-timeout", upstream: both, edits: []edit{{inCluster, "connect_timeout: 30s"}}, probe: askHole,
 		mutated: from{36: "503 pod-unreachable", 38: "no answer"}, safe: from{36: "503 pod-unreachable"}, holds: "below 1.38 the idle timeout of one second ends a connection that is not made yet", harm: "the caller waits"},
-	{rules: "stream-bound", name: "duration", upstream: both, given: []edit{{inAction, "max_stream_duration: {max_stream_duration: 1s}"}}, edits: []edit{{inAction, "max_stream_duration: {max_stream_duration: 0s}"}}, probe: askForSeconds,
+	{rules: "stream-bound", name: "duration", upstream: both, given: []edit{{inAction, "max_stream_duration: {max_stream_duration: 1s}"}}, edits: []edit{{inAction, "{max_stream_duration: null, idle_timeout: null}"}}, probe: askForSeconds,
 		mutated: from{36: "still open ls@A"}, safe: from{36: "cut ls@A"}, harm: "a stream is checked once, at its beginning"},
 }
 

@@ -7,7 +7,7 @@ const (
 	limits      = "max_connections: 4294967295, max_pending_requests: 20000, max_requests: 20000"
 	retries     = "circuit_breakers: {thresholds: [{priority: DEFAULT, max_retries: 3, " + limits + "}, {priority: HIGH, max_retries: 3, " + limits + "}]}"
 	retriesHigh = "circuit_breakers: {thresholds: [{priority: DEFAULT, max_retries: 0, " + limits + "}]}" // HIGH has Envoy's defaults then
-	budget      = "circuit_breakers: {thresholds: [{priority: DEFAULT, max_retries: 0, retry_budget: {}, " + limits + "}]}"
+	budget      = "circuit_breakers: {thresholds: [{priority: DEFAULT, max_retries: 0, retry_budget: {}, " + limits + "}, {priority: HIGH, max_retries: 0, " + limits + "}]}"
 	oneDefault  = "circuit_breakers: {thresholds: [{priority: DEFAULT, max_retries: 0, max_connections: 1}, {priority: HIGH, max_retries: 0, " + limits + "}]}"
 	oneHigh     = "circuit_breakers: {thresholds: [{priority: DEFAULT, max_retries: 0, " + limits + "}, {priority: HIGH, max_retries: 0, max_connections: 1}]}"
 	onReset     = "{retry_on: reset, num_retries: 1}"
@@ -24,14 +24,14 @@ const (
 
 var otherCluster = []edit{{addCluster, otherB}}
 
-var twiceHazards = []hazard{
+var twiceHazards = []scene{
 	{rules: "retry", name: "route", upstream: both, edits: []edit{{inAction, "retry_policy: " + onReset}, {inCluster, retries}}, probe: ask("POST", "/reset"),
 		mutated: from{36: twice}, safe: from{36: once}},
 	{rules: "retry", name: "virtual-host", upstream: both, edits: []edit{{inHost, "retry_policy: " + onReset}, {inCluster, retries}}, probe: ask("POST", "/reset"),
 		mutated: from{36: twice}, safe: from{36: once}},
 	{rules: "retry", name: "cluster", upstream: both, edits: []edit{{inProtocol, "retry_policy: " + onReset}, {inCluster, retries}}, probe: ask("POST", "/reset"),
 		mutated: from{38: twice}, safe: from{36: once}},
-	{rules: "retry", name: "high-priority", upstream: both, given: []edit{{inAction, "priority: HIGH"}}, edits: []edit{{inAction, "retry_policy: " + onReset}, {inCluster, retriesHigh}}, probe: ask("POST", "/reset"),
+	{rules: "retry connection-limit", name: "high-priority", upstream: both, given: []edit{{inAction, "priority: HIGH"}}, edits: []edit{{inAction, "retry_policy: " + onReset}, {inCluster, retriesHigh}}, probe: ask("POST", "/reset"),
 		mutated: from{36: twice}, safe: from{36: once}},
 	{rules: "retry", name: "budget", upstream: both, edits: []edit{{inAction, "retry_policy: " + onReset}, {inCluster, budget}}, probe: ask("POST", "/reset"),
 		mutated: from{36: twice}, safe: from{36: once}},
@@ -76,7 +76,7 @@ var twiceHazards = []hazard{
 		mutated: from{38: "200, for B 200 ping@A ls@A"}, safe: from{38: "200, for B 200 ping@A ls@B"}, unlogged: "A's connection has the address of B"},
 	{rules: "pool-shared", name: "kept", upstream: resolve, says: believer, edits: []edit{{inProtocol, "common_http_protocol_options: {max_requests_per_connection: null, idle_timeout: 10s}"}}, probe: askSuccessor,
 		mutated: from{36: "200, for B 200 ping@A ls@A", 38: "200, for B 200 ping@A ls@B"}, safe: from{36: "200, for B 200 ping@A ls@B"}, holds: "from 1.38 the pool is kept by uid", unlogged: "A's connection has the address of B"},
-	{rules: "address-copy", name: "none-and-pools-shared", upstream: resolve, says: believer, edits: []edit{{dropFilters, "[" + copyFilter + "]"}}, probe: askSuccessor,
+	{rules: "address-copy pool-shared", name: "none-and-pools-shared", upstream: resolve, says: believer, edits: []edit{{dropFilters, "[" + copyFilter + "]"}}, probe: askSuccessor,
 		mutated: from{36: "200, for B 200 ping@A ls@B", 38: "200, for B 200 ping@A ls@A"}, safe: from{36: "200, for B 200 ping@A ls@B"}, holds: "below 1.38 a connection has one request", unlogged: "A's connection has the address of B"},
 
 	{rules: "client-headers retry", name: "retry", upstream: both, given: []edit{{inManager, internal}}, edits: []edit{{inManager, keepHeaders}, {inCluster, retries}},

@@ -20,7 +20,7 @@ const (
 
 var noAssertion = edit{withoutAssertion, ""}
 
-var uncheckedHazards = []hazard{
+var uncheckedHazards = []scene{
 	{rules: "check-missing", name: "resolve", upstream: resolve, edits: []edit{{dropFilters, "[" + checkFilter + "]"}}, probe: askDenied(),
 		mutated: from{36: noAddress}, safe: from{36: "409 pod-replaced"}, holds: neverAsked},
 	{rules: "check-missing", name: "both", upstream: both, edits: []edit{{dropFilters, "[" + checkFilter + ", " + copyFilter + "]"}}, probe: askDenied(),

@@ -9,12 +9,12 @@ import (
 	"github.com/samepod/samepod/lab"
 )
 
-// A hazard is a way to configure Envoy so that a request reaches a stranger, is
+// A scene is a way to configure Envoy so that a request reaches a stranger, is
 // executed twice, or goes unchecked. Each row is played on two Envoys: one with the
 // mutated configuration, which must show the fault, and one with what samepod
 // renders, in the same surroundings, which must not.
-type hazard struct {
-	rules    string // ids, as samepod envoy check says them; the first one names the row
+type scene struct {
+	rules    string // ids of samepod envoy check: the first one names the row, the others may be reported besides
 	name     string
 	upstream string // the arrangement that is mutated
 	given    []edit // surroundings, which are harmless in themselves: in both arms
@@ -54,7 +54,8 @@ const (
 )
 
 // TestHazards plays every hazard on every Envoy. Each test is named for the id of
-// the rule: TestHazards/1.40.0/retry/route.
+// the rule: TestHazards/1.40.0/retry/route. What is a fault of a version, and not of
+// its configuration, is in TestAddressForms.
 func TestHazards(t *testing.T) {
 	rows := slices.Concat(addressHazards, uncheckedHazards, twiceHazards, callerHazards)
 	onEveryEnvoy(t, func(t *testing.T, version string) {
@@ -74,7 +75,7 @@ func TestHazards(t *testing.T) {
 }
 
 // compare plays both arms of a row.
-func (s *stage) compare(t *testing.T, row hazard) {
+func (s *stage) compare(t *testing.T, row scene) {
 	surroundings := s.setUp(t, row)
 	given := readBootstrap(t, s.bootstrapFor(row.upstream))
 	given.apply(t, s.names, surroundings...)
@@ -118,7 +119,7 @@ func without(all, some []string) (rest []string) {
 
 // arm plays a row on an Envoy of its own, and says who executed what and what the
 // access log shows.
-func (s *stage) arm(row hazard, name string, config []byte, want string) (executed []string, noticed error) {
+func (s *stage) arm(row scene, name string, config []byte, want string) (executed []string, noticed error) {
 	s.t.Helper()
 	e, err := s.StartEnvoy(s.t.Context(), fmt.Sprintf("%d-%s", s.n, name), envoyBinary(s.t, s.version), config)
 	if err != nil {
@@ -137,7 +138,7 @@ func (s *stage) arm(row hazard, name string, config []byte, want string) (execut
 	return executed, loggedInvariant(s.t, e)
 }
 
-func (s *stage) playRow(row hazard, name string, e *lab.Envoy, want string) (executed []string) {
+func (s *stage) playRow(row scene, name string, e *lab.Envoy, want string) (executed []string) {
 	s.t.Helper()
 	defer s.restore()
 	got := s.play(e, row.probe, want)

@@ -201,13 +201,13 @@ func askUpload(s *stage, e *lab.Envoy) string {
 	return answered(s.http, "POST", e.URL("/files/upload"), strings.Repeat("x", 100_000), s.claim())
 }
 
-// askForSeconds reads a stream that would last 20 s for at most 3.
+// askForSeconds reads a stream that would last 20 s for at most 6.
 func askForSeconds(s *stage, e *lab.Envoy) string {
 	client := *s.http
-	client.Timeout = 3 * time.Second
+	client.Timeout = 6 * time.Second
 	started := time.Now()
 	answered(&client, "POST", e.URL("/command?ticks=200&every=100ms"), bodyFor("/command"), s.claim())
-	if time.Since(started) > 2900*time.Millisecond {
+	if time.Since(started) > 5900*time.Millisecond {
 		return "still open"
 	}
 	return "cut"

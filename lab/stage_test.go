@@ -143,7 +143,7 @@ func loggedInvariant(t *testing.T, e *lab.Envoy) error {
 func (s *stage) dnsName() string { return fmt.Sprintf("stage-%d.test", s.n) }
 
 // setUp makes the edits that come from the stage itself.
-func (s *stage) setUp(t *testing.T, row hazard) (surroundings []edit) {
+func (s *stage) setUp(t *testing.T, row scene) (surroundings []edit) {
 	t.Helper()
 	s.t = t
 	authz := s.samepod.Authz
