@@ -34,6 +34,7 @@ type Pod struct {
 	Network *PodNetwork
 
 	server   *http.Server
+	listener net.Listener
 	mu       sync.Mutex
 	executed []Execution
 	conns    int   // accepted
@@ -51,21 +52,31 @@ type Execution struct {
 
 // StartPod starts a Pod's process. It ends with [Pod.Stop] or the lab.
 func (l *Lab) StartPod(name, uid string, addr netip.Addr) (*Pod, error) {
-	return l.StartTLSPod(name, uid, addr, nil)
+	return l.StartPodOn(name, uid, netip.AddrPortFrom(addr, ExecdPort))
 }
 
-// StartTLSPod starts a Pod's process that speaks TLS, unless config is nil.
+// StartPodOn starts a Pod's process on another port.
+func (l *Lab) StartPodOn(name, uid string, addr netip.AddrPort) (*Pod, error) {
+	return l.start(name, uid, addr, nil)
+}
+
+// StartTLSPod starts a Pod's process that speaks TLS.
 func (l *Lab) StartTLSPod(name, uid string, addr netip.Addr, config *tls.Config) (*Pod, error) {
-	p := &Pod{Name: name, UID: uid, Addr: netip.AddrPortFrom(addr, ExecdPort)}
-	listener, err := net.Listen("tcp", p.Addr.String())
+	return l.start(name, uid, netip.AddrPortFrom(addr, ExecdPort), config)
+}
+
+func (l *Lab) start(name, uid string, addr netip.AddrPort, config *tls.Config) (*Pod, error) {
+	listener, err := net.Listen("tcp", addr.String())
 	if err != nil {
 		return nil, err
 	}
+	p := &Pod{Name: name, UID: uid, Addr: addr}
 	l.serve(p, listener, config)
 	return p, nil
 }
 
 func (l *Lab) serve(p *Pod, listener net.Listener, config *tls.Config) {
+	p.listener = listener
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, r *http.Request) { p.execute(r, "ping"); p.say(w, "pong") })
 	mux.HandleFunc("POST /command", p.command)
@@ -74,7 +85,7 @@ func (l *Lab) serve(p *Pod, listener net.Listener, config *tls.Config) {
 	mux.HandleFunc("GET /ws", p.echo)
 	mux.HandleFunc("GET /pty", p.pty)
 	mux.HandleFunc("POST /reset", p.reset)
-	mux.HandleFunc("GET /forge", p.forge)
+	p.hostile(mux)
 	mux.Handle("POST /grpc.testing.TestService/", grpcHandler(p))
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -88,9 +99,9 @@ func (l *Lab) serve(p *Pod, listener net.Listener, config *tls.Config) {
 		}
 	}}
 	if config == nil {
-		go p.server.Serve(listener)
+		go p.server.Serve(p.listener)
 	} else {
-		go p.server.ServeTLS(listener, "", "")
+		go p.server.ServeTLS(p.listener, "", "")
 	}
 	l.onClose(p.Stop)
 }
@@ -224,13 +235,4 @@ func (p *Pod) reset(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = conn.(*net.TCPConn).SetLinger(0) // RST instead of FIN
 	conn.Close()
-}
-
-// forge answers as if it were samepod.
-func (p *Pod) forge(w http.ResponseWriter, r *http.Request) {
-	p.execute(r, "forge")
-	w.Header().Set("x-samepod-reason", "same-pod")
-	w.Header().Set("x-samepod-decision", "forged")
-	w.Header().Set("x-samepod-pod-uid", "forged")
-	p.say(w, "forged")
 }
