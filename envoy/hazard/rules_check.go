@@ -173,6 +173,9 @@ func mutationRules(s *subject, found report) {
 		if !proto.Equal(m.GetDecoderHeaderMutationRules(), s.want.check.GetDecoderHeaderMutationRules()) {
 			found(at.field("decoder_header_mutation_rules"), "other than rendered")
 		}
+		if !m.GetValidateMutations() {
+			found(at.field("validate_mutations"), "false")
+		}
 	})
 }
 

@@ -231,6 +231,7 @@ func TestRules(t *testing.T) {
 		{"request-body", 40, both, "check", `{with_request_body: {max_request_bytes: 1}}`, "$E.with_request_body"},
 		{"request-body", 40, both, "route", `{typed_per_filter_config: {envoy.filters.http.ext_authz: ` + perRoute + `check_settings: {with_request_body: {max_request_bytes: 1}}}}}`, "$R.typed_per_filter_config[envoy.filters.http.ext_authz].check_settings.with_request_body"},
 		{"mutation-rules", 40, both, "check", `{decoder_header_mutation_rules: {disallow_all: false}}`, "$E.decoder_header_mutation_rules"},
+		{"mutation-rules", 40, both, "check", `{validate_mutations: null}`, "$E.validate_mutations"},
 		{"allowed-headers", 40, both, "check", `{allowed_headers: null}`, "$E.allowed_headers"},
 		{"allowed-headers", 40, both, "check", `{disallowed_headers: {patterns: [{exact: x-samepod-port}]}}`, "$E.allowed_headers"},
 		{"allowed-headers", 40, both, "check", `{encode_raw_headers: false}`, "$E.encode_raw_headers"},
