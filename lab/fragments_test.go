@@ -63,6 +63,9 @@ func TestFragments(t *testing.T) {
 		merged := merge(t, []byte(operatorBootstrap), fragment("filters"), fragment("cluster", "--samepod", a.samepod.Authz.String()))
 		a.envoy = must(a.StartEnvoy(t.Context(), "envoy", envoyBinary(t, version), merged))(t)
 		a.waitVerdicts()
+		if got := findings(envoyCheck(t, "--config", a.config, "http://"+a.envoy.Admin.String())); got != nil {
+			t.Errorf("samepod envoy check: %q", got)
+		}
 
 		if c := do(t, "GET", a.envoy.URL("/ping"), "", claimOn("a", "uid-a", addr)...); c.status != 200 || !strings.Contains(c.body, "by a uid-a") {
 			t.Errorf("the protected route: %d %s", c.status, c.body)

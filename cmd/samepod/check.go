@@ -187,13 +187,13 @@ func (f *checkFlags) print(w io.Writer, from string, r hazard.Report) error {
 		return e.Encode(r)
 	}
 	var b strings.Builder
+	rule := ""
 	for _, x := range r.Findings {
-		fmt.Fprintf(&b, "%s %s\n", x.Severity, x.Rule)
-		for _, line := range [][2]string{{"at", x.Place}, {"found", x.Found}, {"why", x.Why}, {"fix", x.Fix}} {
-			if line[1] != "" {
-				fmt.Fprintf(&b, "  %-6s %s\n", line[0], line[1])
-			}
+		if x.Rule != rule { // said once; a rule's findings follow each other
+			rule = x.Rule
+			fmt.Fprintf(&b, "%s %s\n  why    %s\n  fix    %s\n", x.Severity, x.Rule, x.Why, x.Fix)
 		}
+		fmt.Fprintf(&b, "  at     %s\n  found  %s\n", x.Place, x.Found)
 	}
 	fmt.Fprintf(&b, "%s: Envoy %s, %s, %s to %s: %s, %s\n", from, r.Version, r.Upstream,
 		count(len(r.Protected), "route"), r.Cluster, count(r.Count(hazard.Hazard), "hazard"), count(r.Count(hazard.Note), "note"))

@@ -106,9 +106,11 @@ func Examine(configuration []byte, o Options) (Report, error) {
 		return Report{}, err
 	}
 	report := Report{Version: s.release, Upstream: s.params.Upstream, Cluster: s.params.Cluster, Protected: []string{}, Findings: []Finding{}}
+	seen := map[place]bool{}
 	for _, c := range s.chains {
-		for _, r := range c.routes {
-			if r.protected && !slices.Contains(report.Protected, string(r.place)) {
+		for _, r := range c.protectedRoutes() {
+			if !seen[r.place] {
+				seen[r.place] = true
 				report.Protected = append(report.Protected, string(r.place))
 			}
 		}
@@ -125,16 +127,14 @@ func Examine(configuration []byte, o Options) (Report, error) {
 // tidy sorts hazards before notes, by the order of the rules, and says everything
 // once: several listeners may share a route configuration.
 func tidy(all []Finding) []Finding {
-	var out []Finding
+	out, seen := []Finding{}, map[Finding]bool{}
 	for _, f := range all {
-		if !slices.Contains(out, f) {
+		if !seen[f] {
+			seen[f] = true
 			out = append(out, f)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
-	if out == nil {
-		return []Finding{}
-	}
 	return out
 }
 

@@ -1,7 +1,6 @@
 package hazard
 
 import (
-	"fmt"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -37,9 +36,4 @@ func matches(m *matcherv3.StringMatcher, s string) bool {
 func isLoopback(address string) bool {
 	a, err := netip.ParseAddr(address)
 	return err == nil && a.IsLoopback()
-}
-
-// scanRelease reads the minor version and the patch level of a release.
-func scanRelease(release string, minor, patch *int) (int, error) {
-	return fmt.Sscanf(release, "1.%d.%d", minor, patch)
 }

@@ -130,12 +130,13 @@ func (s *subject) walkTCP(outer []filter, f filter, m *tcpv3.TcpProxy) {
 	}
 }
 
-// judgeOuter reports a filter in front of HTTP that nobody knows.
+// judgeOuter reports a filter in front of HTTP that nobody knows. Those that choose
+// an address or a cluster have rules of their own.
 func (s *subject) judgeOuter(f filter, harmless map[string]bool) {
 	switch {
-	case f.is == nil && f.kind == "" && !strings.HasPrefix(f.name, "envoy.filters.listener."):
+	case f.in(harmless), isOriginalDst(f), strings.HasPrefix(f.kind, "network.sni_cluster."):
+	case f.is == nil:
 		s.gaps = append(s.gaps, gapf(f.place, "the configuration of this filter is elsewhere"))
-	case f.in(harmless), f.is == nil, isOriginalDst(f), strings.HasPrefix(f.kind, "network.sni_cluster."):
 	default:
 		s.gaps = append(s.gaps, gapf(f.place, "a filter of type %s", f.kind))
 	}

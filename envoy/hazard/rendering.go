@@ -30,6 +30,9 @@ const (
 	httpOptions  = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 )
 
+// stateKeys are the objects of filter state that only samepod's copies may write.
+var stateKeys = []string{addressKey, copyKey, uidKey}
+
 // subject is what the rules look at: the configuration, every way to the protected
 // cluster in it, and what samepod renders for the same arrangement.
 type subject struct {

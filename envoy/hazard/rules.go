@@ -132,7 +132,7 @@ var rules = []struct {
 	}, requestBody},
 	{Rule{
 		"mutation-rules", Note, "Should samepod ever be wrong or taken over, it could rewrite requests.",
-		"Use the decoder_header_mutation_rules of samepod envoy filters.",
+		"Use the decoder_header_mutation_rules of samepod envoy filters, and validate_mutations: true.",
 	}, mutationRules},
 	{Rule{
 		"allowed-headers", Note, "samepod gets all headers, with secrets in them, or not those of the claim, or repeated ones joined.",

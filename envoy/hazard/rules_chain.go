@@ -2,6 +2,7 @@ package hazard
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -145,7 +146,7 @@ func addressWriter(s *subject, found report) {
 			case strings.HasPrefix(f.kind, "listener.proxy_protocol.") && !s.params.Asserts():
 				found(f.place, "sets the address from what the client says, and nothing asserts")
 			}
-			for _, key := range []string{addressKey, copyKey, uidKey} {
+			for _, key := range stateKeys {
 				if mentions(f.is, key) {
 					found(f.place, "names %s", key)
 				}
@@ -159,37 +160,36 @@ func addressWriter(s *subject, found report) {
 // name what only samepod may set. The first copy directly behind the check is the
 // rendered one, or addressCopy and poolShared say that it is not.
 func (s *subject) writersInChain(c chain, found report) {
-	first := map[string]bool{}
+	behind := map[place]bool{}
 	for _, v := range c.copies() {
-		first[string(v.place)] = false
+		behind[v.place] = true
 	}
 	seen := map[string]bool{}
 	for i, f := range c.filters {
-		m, isState := f.is.(*setstatev3.Config)
-		if !isState {
-			if key, ok := f.writes(); i != c.check && ok {
+		m, ok := f.is.(*setstatev3.Config)
+		if !ok {
+			if key, writes := f.writes(); writes && i != c.check {
 				found(f.place, "names %s", key)
 			}
 			continue
 		}
 		for j, v := range m.GetOnRequestHeaders() {
 			key := v.GetObjectKey()
-			if key != addressKey && key != copyKey && key != uidKey {
-				continue
-			}
 			at := f.item("on_request_headers", key, j)
-			if _, ours := first[string(at)]; ours && !seen[key] {
+			switch {
+			case !slices.Contains(stateKeys, key):
+			case behind[at] && !seen[key]:
 				seen[key] = true
-				continue
+			default:
+				found(at, "writes %s beside samepod's copy", key)
 			}
-			found(at, "writes %s beside samepod's copy", key)
 		}
 	}
 	for _, r := range c.protectedRoutes() {
 		for _, l := range r.levels {
-			for name, a := range l.perFilter {
-				o := open(l.item("typed_per_filter_config", name, 0), name, a)
-				if key, ok := o.writes(); ok && name != c.filters[c.check].name {
+			for _, name := range slices.Sorted(maps.Keys(l.perFilter)) {
+				o := open(l.item("typed_per_filter_config", name, 0), name, l.perFilter[name])
+				if key, writes := o.writes(); writes && name != c.filters[c.check].name {
 					found(o.place, "names %s", key)
 				}
 			}
@@ -200,7 +200,7 @@ func (s *subject) writersInChain(c chain, found report) {
 // writes reports whether a filter names a key of samepod's, or, where it can write
 // metadata, the namespace of samepod's answer.
 func (f filter) writes() (key string, yes bool) {
-	for _, key := range []string{addressKey, copyKey, uidKey} {
+	for _, key := range stateKeys {
 		if mentions(f.is, key) && !f.in(kindsOfReaders) {
 			return key, true
 		}

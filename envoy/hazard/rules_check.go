@@ -2,6 +2,7 @@ package hazard
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -173,6 +174,9 @@ func mutationRules(s *subject, found report) {
 		if !proto.Equal(m.GetDecoderHeaderMutationRules(), s.want.check.GetDecoderHeaderMutationRules()) {
 			found(at.field("decoder_header_mutation_rules"), "other than rendered")
 		}
+		if !m.GetValidateMutations() {
+			found(at.field("validate_mutations"), "false")
+		}
 	})
 }
 
@@ -234,12 +238,10 @@ func envoyVersion(s *subject, found report) {
 var patched = map[string]int{"1.36": 10, "1.37": 6, "1.38": 4, "1.39": 1}
 
 func envoyPatch(s *subject, found report) {
-	var minor, patch int
-	if n, _ := scanRelease(s.release, &minor, &patch); n != 2 {
-		return // its patch level is not known
-	}
-	line := s.release[:strings.LastIndexByte(s.release, '.')]
-	if first, ok := patched[line]; ok && patch < first {
+	dot := strings.LastIndexByte(s.release, '.')
+	line, level := s.release[:max(dot, 0)], s.release[dot+1:] // "1.40" has the line "1", which nobody patched
+	patch, err := strconv.Atoi(level)
+	if first, ok := patched[line]; ok && err == nil && patch < first {
 		found("server", "Envoy %s; %s.%d has the fixes", s.release, line, first)
 	}
 }

@@ -1,6 +1,7 @@
 package hazard
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -106,7 +107,8 @@ func (s *subject) flaw(f filter, m *rbacv3.RBAC) string {
 	case m.GetRules().GetAction() != rbacconfigv3.RBAC_ALLOW:
 		return "the action is not ALLOW"
 	}
-	for name, p := range m.GetRules().GetPolicies() {
+	for _, name := range slices.Sorted(maps.Keys(m.GetRules().GetPolicies())) {
+		p := m.GetRules().GetPolicies()[name]
 		if p.GetCheckedCondition() != nil || !proto.Equal(p.GetCondition(), s.want.assertion.GetCondition()) || !proto.Equal(p.GetCelConfig(), s.want.assertion.GetCelConfig()) {
 			return "the policy " + printable(name) + " has another condition than the rendered one"
 		}
