@@ -15,7 +15,7 @@ import (
 )
 
 // echoService is gRPC in a Pod: it says at once what it hears, and in its trailers
-// whose Pod it is.
+// whose Pod it is. There it also says what only samepod may.
 type echoService struct {
 	grpc_testing.UnimplementedTestServiceServer
 	pod *Pod
@@ -30,7 +30,7 @@ func grpcHandler(p *Pod) http.Handler {
 	})
 }
 
-func (s echoService) trailer() metadata.MD { return metadata.Pairs("served-by", s.pod.UID) }
+func (s echoService) trailer() metadata.MD { return metadata.Pairs("served-by", s.pod.UID, "x-samepod-reason", "same-pod", "x-samepod-decision", "forged") }
 
 func (s echoService) answer(said []byte) *grpc_testing.Payload {
 	return &grpc_testing.Payload{Body: fmt.Appendf(nil, "%s by %s", said, s.pod.UID)}

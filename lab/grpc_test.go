@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -35,12 +36,13 @@ func TestGRPC(t *testing.T) {
 		hello := &grpc_testing.SimpleRequest{Payload: &grpc_testing.Payload{Body: []byte("hello")}}
 
 		var trailer metadata.MD
+		forged := func() bool { return len(trailer["x-samepod-reason"])+len(trailer["x-samepod-decision"]) > 0 }
 		answer, err := pods.UnaryCall(claim, hello, grpc.Trailer(&trailer))
-		if err != nil || string(answer.GetPayload().GetBody()) != "hello by uid-a" || !slices.Equal(trailer["served-by"], []string{"uid-a"}) {
+		if err != nil || string(answer.GetPayload().GetBody()) != "hello by uid-a" || !slices.Equal(trailer["served-by"], []string{"uid-a"}) || forged() {
 			t.Errorf("a call: %v, %v, trailer %v", answer, err, trailer)
 		}
 		_, err = pods.UnaryCall(claim, &grpc_testing.SimpleRequest{ResponseStatus: &grpc_testing.EchoStatus{Code: int32(codes.AlreadyExists), Message: "mine"}}, grpc.Trailer(&trailer))
-		if status.Code(err) != codes.AlreadyExists || status.Convert(err).Message() != "mine" || len(trailer["x-samepod-reason"]) > 0 {
+		if status.Code(err) != codes.AlreadyExists || status.Convert(err).Message() != "mine" || forged() {
 			t.Errorf("a status of the Pod's own: %v, trailer %v", err, trailer)
 		}
 
@@ -86,12 +88,17 @@ func TestGRPC(t *testing.T) {
 		}
 		a.invariant(7)
 
-		control := a.startEnvoy("control", version, a.samepod.Authz.String())
-		eventually(t, "the control gets verdicts", func() bool {
-			return do(t, "GET", control.URL("/ping"), "", claimOn("b", "uid-b", addr)...).status == 200
-		})
-		if _, err := client(control.Addr.String()).UnaryCall(metadata.NewOutgoingContext(ctx, metadata.Pairs(claimOn("b", "uid-b", addr)...)), hello); err == nil {
+		control := func(name string, config []byte) (*grpc_testing.SimpleResponse, error) {
+			e := must(a.StartEnvoy(t.Context(), name, envoyBinary(t, version), config))(t)
+			waitForVerdicts(t, e)
+			return client(e.Addr.String()).UnaryCall(metadata.NewOutgoingContext(ctx, metadata.Pairs(claimOn("b", "uid-b", addr)...)), hello, grpc.Trailer(&trailer))
+		}
+		if _, err := control("http1", a.bootstrap(version, a.samepod.Authz.String())); err == nil {
 			t.Error("the control: HTTP/1.1 carries gRPC after all")
+		}
+		uncleaned := bytes.Replace(a.bootstrap(version, a.samepod.Authz.String(), "--upstream-protocol", "downstream"), []byte("response_trailers_mutations"), []byte("response_mutations"), 1)
+		if _, err := control("uncleaned", uncleaned); err != nil || !forged() {
+			t.Errorf("the control: trailers are cleaned by somebody else: %v, %v", err, trailer)
 		}
 	})
 }

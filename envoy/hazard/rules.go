@@ -152,7 +152,7 @@ var rules = []struct {
 	}, blackHole},
 	{Rule{
 		"trailers", Note, "Trailers are not cleaned: in them a Pod can send samepod's headers to a caller, and a caller a Pod uid to a Pod.",
-		"Speak HTTP/1 to Pods, without enable_trailers.",
+		"Speak HTTP/1 to Pods, without enable_trailers, or use the header_mutation filter that samepod envoy filters --upstream-protocol downstream prints.",
 	}, trailers},
 	{Rule{
 		"no-route", Note, "A request without a route is not checked; it gets Envoy's 404, which no caller can tell from a Pod's.",

@@ -256,6 +256,9 @@ func blackHole(s *subject, found report) {
 
 // trailers are carried by everything but HTTP/1 as it is by default.
 func trailers(s *subject, found report) {
+	if !slices.ContainsFunc(s.checked(), func(c chain) bool { return !c.cleansTrailers() }) {
+		return
+	}
 	for _, c := range s.protected {
 		o := protocol(c.is)
 		http1 := o.GetExplicitHttpConfig().GetHttpProtocolOptions()

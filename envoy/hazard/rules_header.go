@@ -62,6 +62,19 @@ func (s *subject) addedHeaders(found report) {
 	}
 }
 
+// cleansTrailers reports whether a filter takes samepod's headers out of trailers, in
+// both directions.
+func (c chain) cleansTrailers() bool {
+	var request, response []*mutationv3.HeaderMutation
+	for _, f := range c.filters[:c.check] {
+		if m, ok := f.is.(*headerv3.HeaderMutation); ok && !f.disabled {
+			request = append(request, m.GetMutations().GetRequestTrailersMutations()...)
+			response = append(response, m.GetMutations().GetResponseTrailersMutations()...)
+		}
+	}
+	return removes(request, "x-samepod-pod-uid") && removes(response, "x-samepod-reason") && removes(response, "x-samepod-decision")
+}
+
 // early are the mutations before everything else.
 func early(m *hcmv3.HttpConnectionManager) []*mutationv3.HeaderMutation {
 	var all []*mutationv3.HeaderMutation
