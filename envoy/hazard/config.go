@@ -20,6 +20,7 @@ type config struct {
 	live      bool   // it is a dump: what is not here is not there
 	release   string // of the Envoy, where a dump says so
 	admin     *bootstrapv3.Admin
+	runtime   *bootstrapv3.LayeredRuntime
 	listeners []located[*listenerv3.Listener]
 	clusters  []located[*clusterv3.Cluster]
 	routes    []located[*routev3.RouteConfiguration] // that listeners name (RDS)
@@ -29,7 +30,7 @@ type config struct {
 }
 
 func fromBootstrap(b *bootstrapv3.Bootstrap) *config {
-	c := &config{admin: b.GetAdmin()}
+	c := &config{admin: b.GetAdmin(), runtime: b.GetLayeredRuntime()}
 	const static = place("static_resources")
 	for i, l := range b.GetStaticResources().GetListeners() {
 		c.listeners = append(c.listeners, located[*listenerv3.Listener]{static.item("listeners", l.GetName(), i), l})
@@ -60,7 +61,7 @@ func fromDump(dump *adminv3.ConfigDump) (*config, error) {
 		switch m := m.(type) {
 		case *adminv3.BootstrapConfigDump:
 			bootstrap = true
-			c.admin = m.GetBootstrap().GetAdmin()
+			c.admin, c.runtime = m.GetBootstrap().GetAdmin(), m.GetBootstrap().GetLayeredRuntime()
 			if v := m.GetBootstrap().GetNode().GetUserAgentBuildVersion().GetVersion(); v != nil {
 				c.release = fmt.Sprintf("%d.%d.%d", v.GetMajorNumber(), v.GetMinorNumber(), v.GetPatch())
 			}

@@ -82,7 +82,7 @@ func (c *config) listenerFilters(l located[*listenerv3.Listener]) []filter {
 // mentions reports whether any text in a message contains this one. It reads every
 // message alike, also one of a type that is not linked in.
 func mentions(m proto.Message, text string) bool {
-	if m == nil {
+	if m == nil || !m.ProtoReflect().IsValid() {
 		return false
 	}
 	all, err := protojson.Marshal(m)

@@ -127,6 +127,10 @@ var rules = []struct {
 		"Make sure that it never writes " + addressKey + ", samepod.upstream or samepod.pod_uid.",
 	}, opaqueFilter},
 	{Rule{
+		"other-destination", Note, "Another cluster dials what a header or metadata says, Pods too. Whoever reaches it needs no verdict.",
+		"Make sure that only trusted callers reach it, or keep it from dialling the addresses of Pods.",
+	}, otherDestination},
+	{Rule{
 		"request-body", Note, "Requests are read to their end before they are checked: samepod, which needs no body, gets it, and streams hang.",
 		"Take with_request_body away.",
 	}, requestBody},

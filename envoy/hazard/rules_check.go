@@ -31,6 +31,11 @@ func notJudged(s *subject, found report) {
 	if len(s.protected) == 0 {
 		found(place("").item("clusters", s.params.Cluster, 0), "this cluster is not in the configuration")
 	}
+	for i, l := range s.runtime.GetLayers() {
+		if mentions(l.GetStaticLayer(), "circuit_breakers") {
+			found(place("layered_runtime").item("layers", l.GetName(), i), "overrides circuit_breakers")
+		}
+	}
 	for _, c := range s.checked() {
 		for _, f := range c.filters[:c.check] {
 			switch {

@@ -45,6 +45,14 @@ func destinationHeader(s *subject, found report) {
 	}
 }
 
+func otherDestination(s *subject, found report) {
+	for _, c := range s.clusters {
+		if o := c.is.GetOriginalDstLbConfig(); c.is.GetName() != s.params.Cluster && (o.GetUseHttpHeader() || o.GetMetadataKey() != nil) {
+			found(c.field("original_dst_lb_config"), "not samepod's")
+		}
+	}
+}
+
 func assertionMissing(s *subject, found report) {
 	if s.params.Upstream != envoy.Resolve && !s.params.Asserts() {
 		unasserted(s, found)

@@ -258,6 +258,8 @@ func TestRules(t *testing.T) {
 		{"not-judged", 40, both, "root", `{static_resources: {listeners+: [{name: x, filter_chains: [{filters: [{name: f, typed_config: {"@type": type.googleapis.com/some.Filter}}]}]}]}}`, "static_resources.listeners[x].filter_chains[0].filters[f]"},
 		{"not-judged", 40, both, "cluster", `{transport_socket: {name: proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport}}}`, "$C.transport_socket"},
 		{"not-judged", 40, both, "cluster", `{upstream_config: {name: x, typed_config: {"@type": type.googleapis.com/some.Pool}}}`, "$C.upstream_config"},
+		{"not-judged", 40, both, "root", `{layered_runtime: {layers: [{name: s, static_layer: {circuit_breakers: {samepod_verified: {default: {max_connections: 1}}}}}]}}`, "layered_runtime.layers[s]"},
+		{"other-destination", 40, both, "root", `{static_resources: {clusters+: [{name: any, type: ORIGINAL_DST, lb_policy: CLUSTER_PROVIDED, original_dst_lb_config: {use_http_header: true}}]}}`, "static_resources.clusters[any].original_dst_lb_config"},
 		{"not-judged", 40, both, "root", `{dynamic_resources: {lds_config: {ads: {}}}}`, "dynamic_resources.lds_config"},
 		{"not-judged", 40, both, "config", `{vhds: {config_source: {ads: {}}}}`, "$M.route_config.vhds"},
 		{"not-judged", 40, assert, "cluster", `{type: EDS, load_assignment: null, eds_cluster_config: {eds_config: {ads: {}}}}`, "$C.eds_cluster_config"},
