@@ -14,7 +14,7 @@ build: ## build bin/samepod
 test: tools ## run everything, with the race detector: units, mutants, four Envoys, a real API server
 	@rm -f .cache/report.txt
 	go vet ./...
-	go test -race ./authz ./cmd/... ./envoy ./identity/...
+	go test -race ./authz ./cmd/... ./envoy ./identity/... ./mtls
 	go test -count=1 ./lab/mutants
 	go test -race -count=1 -timeout 20m ./lab
 	@cat .cache/report.txt
@@ -35,7 +35,7 @@ lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangc
 
 .PHONY: fuzz
 fuzz: ## run every fuzzer for 30 s
-	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse authz:Claim authz:Check envoy:Render cmd/samepod:Config; do \
+	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config; do \
 		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
 .PHONY: bench

@@ -90,6 +90,8 @@ var mutants = []struct {
 	{"a list of clients without a CA is believed to be one", "cmd/samepod/tls.go", "case f.clientCA == \"\" && len(f.identities) > 0:", "case false:", "TestScript$"},
 	{"no list of clients is every client", "cmd/samepod/tls.go", "case f.clientCA != \"\" && len(f.identities) == 0:", "case false:", "TestScript$"},
 	{"the service serves without its certificate", "cmd/samepod/serve.go", "endpoint.Credentials = keeper.Credentials()", "", "TestServeTLS$"},
+	{"a connection lives for ever", "cmd/samepod/serve.go", ", ConnectionAge: f.maxAge}", "}", "TestConnectionAge$"},
+	{"any number of connections", "cmd/samepod/listen.go", "netutil.LimitListener(next, f.maxConns)", "netutil.LimitListener(next, 1<<20)", "TestMaxConnections$"},
 	{"an expired certificate is ready", "cmd/samepod/health.go", "notReady = \"tls: \" + expired", "_ = notReady", "TestServeTLS$"},
 
 	{"no client needs a certificate", "mtls/files.go", "tls.RequireAndVerifyClientCert", "tls.VerifyClientCertIfGiven", "TestClients$"},
