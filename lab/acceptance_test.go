@@ -61,11 +61,22 @@ func TestRendered(t *testing.T) {
 		if minor(version) < 39 {
 			bounds = nil // refused: nothing would compare them
 		}
+		secrets := map[string][]string{"ca": {"--ca", "/certs/ca.crt"}, "client": {"--cert", "/certs/tls.crt", "--key", "/certs/tls.key"}}
+		for name, args := range secrets {
+			text := samepodCLI(t, append([]string{"envoy", "secret", name}, args...)...)
+			if err := os.WriteFile(filepath.Join(l.Dir, name+".yaml"), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for name, args := range map[string][]string{
-			"resolve": {"--upstream", "resolve"},
-			"both":    append([]string{"--upstream", "both"}, bounds...),
-			"assert":  {"--upstream", "assert", "--endpoint", "10.0.0.1:44772", "--accept-unasserted"},
-			"options": {"--path-hardening", "--websocket=false", "--stream-duration", "0", "--samepod", "unix:///run/samepod/authz.sock", "--context-extension", "pod=ns/a", "--admin", ""},
+			"resolve":  {"--upstream", "resolve"},
+			"replicas": {"--samepod", "10.0.0.1:9191", "--samepod", "[fd00::1]:9191"},
+			"TLS": {"--samepod", "samepod.example:9191", "--samepod-tls-ca-secret", filepath.Join(l.Dir, "ca.yaml"), "--samepod-tls-client-secret", filepath.Join(l.Dir, "client.yaml"),
+				"--samepod-tls-name", "spiffe://example/samepod"},
+			"TLS without a client certificate": {"--samepod-tls-ca-secret", filepath.Join(l.Dir, "ca.yaml"), "--samepod-tls-name", "samepod.example"},
+			"both":                             append([]string{"--upstream", "both"}, bounds...),
+			"assert":                           {"--upstream", "assert", "--endpoint", "10.0.0.1:44772", "--accept-unasserted"},
+			"options":                          {"--path-hardening", "--websocket=false", "--stream-duration", "0", "--samepod", "unix:///run/samepod/authz.sock", "--context-extension", "pod=ns/a", "--admin", ""},
 		} {
 			config := samepodCLI(t, append([]string{"envoy", "bootstrap", "--envoy-version", version}, args...)...)
 			if err := l.ValidateEnvoy(name, envoyBinary(t, version), config); err != nil {

@@ -55,7 +55,7 @@ func readFile(path string) ([]byte, error) {
 	case info.Size() > mostBytes:
 		return nil, fmt.Errorf("%s: has %d bytes; allowed: at most %d", path, info.Size(), mostBytes)
 	}
-	return os.ReadFile(path)
+	return os.ReadFile(path) //nolint:gosec // the operator's own file
 }
 
 // config makes of the files what a handshake needs, if all of it is good at this
@@ -75,8 +75,8 @@ func (f Files) config(c content, clients Identities, now time.Time) (*tls.Config
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   tls.VersionTLS13,
 		NextProtos:   []string{"h2"},
-		// A resumed session would carry on with a client that a new list of CAs does
-		// not know any more. Envoy connects rarely, so a whole handshake costs nothing.
+		// Each connection proves anew who the client is. Envoy connects rarely, so a
+		// whole handshake costs nothing.
 		SessionTicketsDisabled: true,
 	}
 	if f.ClientCA == "" {
@@ -91,7 +91,12 @@ func (f Files) config(c content, clients Identities, now time.Time) (*tls.Config
 		config.ClientCAs.AddCert(ca)
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
-	config.VerifyConnection = func(s tls.ConnectionState) error { return clients.admit(s.PeerCertificates[0]) }
+	config.VerifyConnection = func(s tls.ConnectionState) error {
+		if len(s.VerifiedChains) == 0 {
+			return errors.New("the client has no certificate that was verified")
+		}
+		return clients.admit(s.VerifiedChains[0][0])
+	}
 	return config, nil
 }
 
