@@ -17,6 +17,7 @@ import (
 type AuthzServer struct {
 	authv3.UnimplementedAuthorizationServer
 	Addr   netip.AddrPort
+	server *grpc.Server
 	answer atomic.Pointer[Answer]
 	asked  atomic.Int64
 }
@@ -26,21 +27,27 @@ type Answer func(ctx context.Context, req *authv3.CheckRequest) (*authv3.CheckRe
 
 // StartAuthzServer starts one on a free port. It answers UNIMPLEMENTED until
 // [AuthzServer.Say].
-func (l *Lab) StartAuthzServer() (*AuthzServer, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func (l *Lab) StartAuthzServer() (*AuthzServer, error) { return l.StartAuthzServerAt("127.0.0.1:0") }
+
+// StartAuthzServerAt starts one on this address.
+func (l *Lab) StartAuthzServerAt(address string) (*AuthzServer, error) {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	s := &AuthzServer{Addr: listener.Addr().(*net.TCPAddr).AddrPort()}
-	server := grpc.NewServer()
-	authv3.RegisterAuthorizationServer(server, s)
+	s.server = grpc.NewServer()
+	authv3.RegisterAuthorizationServer(s.server, s)
 	healthy := health.NewServer()
 	healthy.SetServingStatus(authv3.Authorization_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
-	healthv1.RegisterHealthServer(server, healthy)
-	go server.Serve(listener)
-	l.onClose(server.Stop)
+	healthv1.RegisterHealthServer(s.server, healthy)
+	go s.server.Serve(listener)
+	l.onClose(s.Stop)
 	return s, nil
 }
+
+// Stop ends it.
+func (s *AuthzServer) Stop() { s.server.Stop() }
 
 // Say sets the answer to every later check.
 func (s *AuthzServer) Say(a Answer) { s.answer.Store(&a) }

@@ -30,6 +30,7 @@ type Pod struct {
 	Addr netip.AddrPort
 
 	server   *http.Server
+	listener net.Listener
 	mu       sync.Mutex
 	executed []Execution
 	conns    int   // accepted
@@ -47,9 +48,14 @@ type Execution struct {
 
 // StartPod starts a Pod's process. It ends with [Pod.Stop] or the lab.
 func (l *Lab) StartPod(name, uid string, addr netip.Addr) (*Pod, error) {
-	p := &Pod{Name: name, UID: uid, Addr: netip.AddrPortFrom(addr, ExecdPort)}
-	listener, err := net.Listen("tcp", p.Addr.String())
-	if err != nil {
+	return l.StartPodOn(name, uid, netip.AddrPortFrom(addr, ExecdPort))
+}
+
+// StartPodOn starts a Pod's process on another port.
+func (l *Lab) StartPodOn(name, uid string, addr netip.AddrPort) (*Pod, error) {
+	p := &Pod{Name: name, UID: uid, Addr: addr}
+	var err error
+	if p.listener, err = net.Listen("tcp", p.Addr.String()); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
@@ -60,7 +66,7 @@ func (l *Lab) StartPod(name, uid string, addr netip.Addr) (*Pod, error) {
 	mux.HandleFunc("GET /ws", p.echo)
 	mux.HandleFunc("GET /pty", p.pty)
 	mux.HandleFunc("POST /reset", p.reset)
-	mux.HandleFunc("GET /forge", p.forge)
+	p.hostile(mux)
 	p.server = &http.Server{Handler: mux, ConnState: func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
 			p.mu.Lock()
@@ -68,7 +74,7 @@ func (l *Lab) StartPod(name, uid string, addr netip.Addr) (*Pod, error) {
 			p.mu.Unlock()
 		}
 	}}
-	go p.server.Serve(listener)
+	go p.server.Serve(p.listener)
 	l.onClose(p.Stop)
 	return p, nil
 }
@@ -202,13 +208,4 @@ func (p *Pod) reset(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = conn.(*net.TCPConn).SetLinger(0) // RST instead of FIN
 	conn.Close()
-}
-
-// forge answers as if it were samepod.
-func (p *Pod) forge(w http.ResponseWriter, r *http.Request) {
-	p.execute(r, "forge")
-	w.Header().Set("x-samepod-reason", "same-pod")
-	w.Header().Set("x-samepod-decision", "forged")
-	w.Header().Set("x-samepod-pod-uid", "forged")
-	p.say(w, "forged")
 }
