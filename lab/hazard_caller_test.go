@@ -2,7 +2,6 @@ package lab_test
 
 import (
 	"context"
-	"fmt"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 )
@@ -63,7 +62,7 @@ func tellsHeaders(_ context.Context, req *authv3.CheckRequest) (*authv3.CheckRes
 	r := denyWith(403, nil)
 	for _, h := range req.GetAttributes().GetRequest().GetHttp().GetHeaderMap().GetHeaders() {
 		if h.GetKey() == "authorization" {
-			r.GetDeniedResponse().Headers = alsoHeader("x-samepod-reason", fmt.Sprintf("%s", h.GetRawValue()))
+			r.GetDeniedResponse().Headers = alsoHeader("x-samepod-reason", string(h.GetRawValue()))
 		}
 	}
 	return r, nil

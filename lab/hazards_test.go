@@ -86,7 +86,7 @@ func (s *stage) compare(t *testing.T, row scene) {
 	executed, noticed := s.arm(row, "mutated", mutated.text(t), row.mutated.at(minor(s.version)))
 	var safe []string
 	if len(surroundings) == 0 {
-		safe = s.playRow(row, "rendered", s.renderedEnvoy(row.upstream), row.safe.at(minor(s.version)))
+		safe = s.playRow(row, "rendered", s.renderedEnvoy(t, row.upstream), row.safe.at(minor(s.version)))
 	} else {
 		var broken error
 		if safe, broken = s.arm(row, "rendered", rendered, row.safe.at(minor(s.version))); broken != nil {
@@ -145,9 +145,9 @@ func (s *stage) playRow(row scene, name string, e *lab.Envoy, want string) (exec
 	if got != want {
 		s.t.Errorf("%s: %s; want %s", name, got, want)
 	}
-	for _, word := range strings.Fields(got) {
+	for word := range strings.FieldsSeq(got) {
 		if strings.Contains(word, "@") {
-			executed = append(executed, word)
+			executed = append(executed, strings.TrimSuffix(word, ","))
 		}
 	}
 	return executed

@@ -1,8 +1,6 @@
 package lab_test
 
 import (
-	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,36 +75,6 @@ func tooLarge(p probe) probe {
 	}
 }
 
-// askWithTrailers sends trailers, forged ones among them, and counts those that
-// arrive on either side.
-func askWithTrailers(s *stage, e *lab.Envoy) string {
-	req := must(http.NewRequest("POST", e.URL("/trailers"), io.MultiReader(strings.NewReader("body"))))(s.t)
-	claim := s.claim()
-	for i := 0; i < len(claim); i += 2 {
-		req.Header.Set(claim[i], claim[i+1])
-	}
-	req.Trailer = http.Header{"X-Samepod-Pod-Uid": {"evil"}, "X-Samepod-Target": {"sandboxes/b-0"}}
-	resp, err := s.http.Do(req)
-	if err != nil {
-		return "no answer"
-	}
-	defer resp.Body.Close()
-	text := string(must(io.ReadAll(resp.Body))(s.t))
-	var atPod int
-	if _, err := fmt.Sscanf(text, "body and %d trailers", &atPod); err != nil {
-		return fmt.Sprintf("%d %q", resp.StatusCode, text)
-	}
-	return fmt.Sprintf("%d, %d trailers at the Pod, %d at the caller", resp.StatusCode, atPod, len(resp.Trailer))
-}
-
-// bytesOf sends a request that no library would.
-func bytesOf(text string) probe {
-	return func(s *stage, e *lab.Envoy) string {
-		text := strings.NewReplacer("$CLAIM", rawHeaders(s.claim())+"host: x\r\n", "\n", "\r\n").Replace(text)
-		return raw(s.t, e.Addr, text)
-	}
-}
-
 var rawAsks = []struct {
 	what  string
 	probe probe
@@ -133,7 +101,7 @@ func TestHostileClient(t *testing.T) {
 		t.Cleanup(th.checkShared)
 		s := stages[0]
 		s.name()
-		e := th.renderedEnvoy(both)
+		e := th.renderedEnvoy(t, both)
 		check := func(what string, p probe, want string) {
 			t.Run(what, func(t *testing.T) {
 				s.t = t
@@ -181,7 +149,7 @@ func TestPathHardening(t *testing.T) {
 		s.name()
 		for _, row := range rows {
 			for arrangement, want := range map[string]string{both: row.off, both + " --path-hardening": row.hard} {
-				if got := s.play(th.renderedEnvoy(arrangement), row.probe, want); got != want {
+				if got := s.play(th.renderedEnvoy(t, arrangement), row.probe, want); got != want {
 					t.Errorf("%s, %s: %s; want %s", row.what, arrangement, got, want)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 // TestPauses: a live reader may stop reading for half a minute, on either side, and
 // gets all of it. The controls have bounds that are too short, and must cut it.
 func TestPauses(t *testing.T) {
+	t.Parallel()
 	const (
 		size  = 64 << 20 // more than all buffers on the way hold
 		pause = 30 * time.Second

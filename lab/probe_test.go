@@ -1,7 +1,6 @@
 package lab_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -112,52 +111,6 @@ func askNobody(s *stage, e *lab.Envoy) string {
 // askWithoutClaim asks for what is not samepod's.
 func askWithoutClaim(path string) probe {
 	return func(s *stage, e *lab.Envoy) string { return answered(s.http, "GET", e.URL(path), "", nil) }
-}
-
-// askBehindProxy is askDenied behind a PROXY protocol header that names B as the
-// destination, as any client can write it that reaches the listener.
-func askBehindProxy(s *stage, e *lab.Envoy) string {
-	denied := claimOn(s.a.Name, "uid-old", s.a.Addr.Addr())
-	return raw(s.t, e.Addr, fmt.Sprintf("PROXY TCP4 127.0.0.1 %v 1 %d\r\nGET /ping HTTP/1.1\r\nhost: x\r\n%s\r\n", s.b.Addr.Addr(), s.b.Addr.Port(), rawHeaders(denied)))
-}
-
-// raw sends bytes and reads one answer, whatever it is.
-func raw(t *testing.T, to netip.AddrPort, text string) string {
-	t.Helper()
-	conn := must(net.Dial("tcp", to.String()))(t)
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-	if _, err := io.WriteString(conn, text); err != nil {
-		return "no answer"
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		return "no answer"
-	}
-	return strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, resp.Header.Get("x-samepod-reason")))
-}
-
-// askThroughTunnel asks for a tunnel to A, and sends a request through it that says
-// nothing of its own.
-func askThroughTunnel(s *stage, e *lab.Envoy) string {
-	conn := must(net.Dial("tcp", e.Addr.String()))(s.t)
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-	answers := bufio.NewReader(conn)
-	fmt.Fprintf(conn, "CONNECT a.test:44772 HTTP/1.1\r\nhost: a.test:44772\r\n%s\r\n", rawHeaders(s.claim()))
-	first, err := http.ReadResponse(answers, &http.Request{Method: "CONNECT"})
-	if err != nil {
-		return "no answer"
-	}
-	if first.StatusCode != 200 {
-		return strings.TrimSpace(fmt.Sprintf("%d %s", first.StatusCode, first.Header.Get("x-samepod-reason")))
-	}
-	fmt.Fprint(conn, "GET /ping HTTP/1.1\r\nhost: a.test\r\n\r\n")
-	second, err := http.ReadResponse(answers, nil)
-	if err != nil {
-		return "200, then nothing"
-	}
-	return fmt.Sprintf("200, then %d", second.StatusCode)
 }
 
 // otherPort is of a process on A's address that no verdict can name.
@@ -271,6 +224,28 @@ func seenByPod(path string, names []string, header ...string) probe {
 		}
 		return got
 	}
+}
+
+// askWithTrailers sends trailers, forged ones among them, and counts those that
+// arrive on either side.
+func askWithTrailers(s *stage, e *lab.Envoy) string {
+	req := must(http.NewRequest("POST", e.URL("/trailers"), io.MultiReader(strings.NewReader("body"))))(s.t)
+	claim := s.claim()
+	for i := 0; i < len(claim); i += 2 {
+		req.Header.Set(claim[i], claim[i+1])
+	}
+	req.Trailer = http.Header{"X-Samepod-Pod-Uid": {"evil"}, "X-Samepod-Target": {"sandboxes/b-0"}}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return "no answer"
+	}
+	defer resp.Body.Close()
+	text := string(must(io.ReadAll(resp.Body))(s.t))
+	var atPod int
+	if _, err := fmt.Sscanf(text, "body and %d trailers", &atPod); err != nil {
+		return fmt.Sprintf("%d %q", resp.StatusCode, text)
+	}
+	return fmt.Sprintf("%d, %d trailers at the Pod, %d at the caller", resp.StatusCode, atPod, len(resp.Trailer))
 }
 
 // unusedAddress is of loopback, and nobody listens on it.

@@ -99,14 +99,14 @@ func (th *theatre) bootstrapFor(arrangement string) []byte {
 }
 
 // renderedEnvoy is one Envoy for all who need what is rendered, as it is.
-func (th *theatre) renderedEnvoy(arrangement string) *lab.Envoy {
-	th.t.Helper()
+func (th *theatre) renderedEnvoy(t *testing.T, arrangement string) *lab.Envoy {
+	t.Helper()
 	config := th.bootstrapFor(arrangement)
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	if th.shared[arrangement] == nil {
-		th.shared[arrangement] = must(th.StartEnvoy(bg, "rendered-"+strings.ReplaceAll(arrangement, " ", ""), envoyBinary(th.t, th.version), config))(th.t)
-		waitForVerdicts(th.t, th.shared[arrangement])
+		th.shared[arrangement] = must(th.StartEnvoy(bg, "rendered-"+strings.ReplaceAll(arrangement, " ", ""), envoyBinary(t, th.version), config))(t)
+		waitForVerdicts(t, th.shared[arrangement])
 	}
 	return th.shared[arrangement]
 }
@@ -192,13 +192,13 @@ func (s *stage) play(e *lab.Envoy, p probe, want string) string {
 	}
 	answer := p(s, e)
 	outcome := func() string {
-		words := []string{answer}
+		var ran []string
 		for _, pod := range s.cast {
 			for _, x := range pod.Executed()[before[pod]:] {
-				words = append(words, x.Command+"@"+strings.ToUpper(pod.Name[:1]))
+				ran = append(ran, x.Command+"@"+strings.ToUpper(pod.Name[:1]))
 			}
 		}
-		return strings.Join(words, " ")
+		return strings.TrimSpace(answer + " " + strings.Join(ran, ", "))
 	}
 	for deadline := time.Now().Add(3 * time.Second); outcome() != want && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
