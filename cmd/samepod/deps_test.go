@@ -19,6 +19,7 @@ func TestArrows(t *testing.T) {
 		{"/authz", self + "/identity/ " + self + "/envoy " + self + "/lab", "the check does not know where Pods come from or how Envoy is configured"},
 		{"/identity/kube", "github.com/envoyproxy/ " + self + "/authz " + self + "/envoy", "a source of Pods knows nothing of Envoy"},
 		{"/envoy", self + "/", "what is rendered is a matter of Envoy's and of typed values"},
+		{"/mtls", self + "/ k8s.io/ github.com/", "who may connect is a matter of files and of TLS"},
 		{"/cmd/samepod", self + "/lab", "the service's binary starts nobody's processes"},
 		{"/identity/podsfile", "k8s.io/ github.com/envoyproxy/ " + self + "/authz", "the source without a cluster must not need one"},
 	} {
