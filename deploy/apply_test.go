@@ -41,7 +41,7 @@ func kinds(objects []*unstructured.Unstructured) string {
 		all = append(all, o.GetKind())
 	}
 	slices.Sort(all)
-	return strings.Join(all, " ")
+	return strings.Join(all, ",")
 }
 
 // TestServerTakesEverything: the API server takes every object, with every value
@@ -56,12 +56,12 @@ func TestServerTakesEverything(t *testing.T) {
 		values []string
 		want   string // kinds, in order
 	}{
-		{"the least", []string{least}, "Certificate ClusterRole ClusterRoleBinding ConfigMap NetworkPolicy PodDisruptionBudget Service ServiceAccount StatefulSet"},
-		{"everything", []string{least, everything, in("networkPolicy: {sandboxes: {namespaces: [NS], otherPorts: open, podSelector: {matchLabels: {app: sandbox}}}}")}, "Certificate ClusterRole ClusterRoleBinding ConfigMap NetworkPolicy NetworkPolicy PodDisruptionBudget Service ServiceAccount ServiceMonitor StatefulSet"},
-		{"Roles", []string{least, in("config: {scope: {namespaces: [NS]}}\nwatchNamespaces: [NS]")}, "Certificate ConfigMap NetworkPolicy PodDisruptionBudget Role RoleBinding Service ServiceAccount StatefulSet"},
-		{"a Secret of mine", []string{least, "tls: {mode: secret, secretName: mine}"}, "ClusterRole ClusterRoleBinding ConfigMap NetworkPolicy PodDisruptionBudget Service ServiceAccount StatefulSet"},
-		{"a lab", []string{least, inLab, "networkPolicy: {enabled: false, envoy: []}\npodDisruptionBudget: {enabled: false}"}, "ClusterRole ClusterRoleBinding ConfigMap Service ServiceAccount StatefulSet"},
-		{"RBAC of mine", []string{least, inLab, "rbac: {create: false}\nserviceAccount: {create: false, name: mine}"}, "ConfigMap NetworkPolicy PodDisruptionBudget Service StatefulSet"},
+		{"the least", []string{least}, "Certificate,ClusterRole,ClusterRoleBinding,ConfigMap,NetworkPolicy,PodDisruptionBudget,Service,ServiceAccount,StatefulSet"},
+		{"everything", []string{least, everything, in("networkPolicy: {sandboxes: {namespaces: [NS], otherPorts: open, podSelector: {matchLabels: {app: sandbox}}}}")}, "Certificate,ClusterRole,ClusterRoleBinding,ConfigMap,NetworkPolicy,NetworkPolicy,PodDisruptionBudget,Service,ServiceAccount,ServiceMonitor,StatefulSet"},
+		{"Roles", []string{least, in("config: {scope: {namespaces: [NS]}}\nwatchNamespaces: [NS]")}, "Certificate,ConfigMap,NetworkPolicy,PodDisruptionBudget,Role,RoleBinding,Service,ServiceAccount,StatefulSet"},
+		{"a Secret of mine", []string{least, "tls: {mode: secret, secretName: mine}"}, "ClusterRole,ClusterRoleBinding,ConfigMap,NetworkPolicy,PodDisruptionBudget,Service,ServiceAccount,StatefulSet"},
+		{"a lab", []string{least, inLab, "networkPolicy: {enabled: false, envoy: []}\npodDisruptionBudget: {enabled: false}"}, "ClusterRole,ClusterRoleBinding,ConfigMap,Service,ServiceAccount,StatefulSet"},
+		{"RBAC of mine", []string{least, inLab, "rbac: {create: false}\nserviceAccount: {create: false, name: mine}"}, "ConfigMap,NetworkPolicy,PodDisruptionBudget,Service,StatefulSet"},
 	} {
 		objects := mustRender(t, gateway, tc.values...)
 		if got := kinds(objects); got != tc.want {

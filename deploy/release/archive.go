@@ -71,5 +71,5 @@ func writeGzip(path string, text []byte) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	return os.WriteFile(path, b.Bytes(), 0o644) //nolint:gosec // to be read by everybody
+	return os.WriteFile(path, b.Bytes(), 0o644)
 }

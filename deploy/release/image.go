@@ -53,7 +53,7 @@ func (r *release) image(binaries map[platform]string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(r.path("-image.tar"), text, 0o644) //nolint:gosec // to be read by everybody
+	return os.WriteFile(r.path("-image.tar"), text, 0o644)
 }
 
 // platformImage is the binary and nothing else: no shell, no libraries, no users.

@@ -146,7 +146,7 @@ func (r *release) sum() ([]byte, error) {
 		}
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(text), e.Name())
 	}
-	return sums.Bytes(), os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), sums.Bytes(), 0o644) //nolint:gosec // to be read by everybody
+	return sums.Bytes(), os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), sums.Bytes(), 0o644)
 }
 
 func emptyDir(dir string) error {
