@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -30,6 +31,10 @@ import (
 var bg = context.Background()
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("8") // they wait for clocks and for other processes more than they compute
+	}
 	code := m.Run()
 	closeShared()
 	os.Exit(code)
