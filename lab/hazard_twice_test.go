@@ -69,9 +69,9 @@ var twiceHazards = []scene{
 		mutated: from{36: "200 redirect@A, ping@B"}, safe: from{36: "302 redirect@A"}},
 
 	{rules: "connection-limit", name: "default-priority", upstream: both, edits: []edit{{inCluster, oneDefault}}, probe: askBehindBusy,
-		mutated: from{36: "200 wait@A, ls@B"}, safe: from{36: "200 wait@A, ls@A"}, unlogged: "B has the address that was verified"},
+		mutated: from{36: "200 ping@A, wait@A, ls@B"}, safe: from{36: "200 ping@A, wait@A, ls@A"}, unlogged: "B has the address that was verified"},
 	{rules: "connection-limit", name: "high-priority", upstream: both, given: []edit{{inAction, "priority: HIGH"}}, edits: []edit{{inCluster, oneHigh}}, probe: askBehindBusy,
-		mutated: from{36: "200 wait@A, ls@B"}, safe: from{36: "200 wait@A, ls@A"}, unlogged: "B has the address that was verified"},
+		mutated: from{36: "200 ping@A, wait@A, ls@B"}, safe: from{36: "200 ping@A, wait@A, ls@A"}, unlogged: "B has the address that was verified"},
 	{rules: "connection-limit", name: "preconnect", upstream: resolve, says: believer, given: []edit{{inProtocol, "common_http_protocol_options: {idle_timeout: 10s}"}}, edits: []edit{{inCluster, "preconnect_policy: {per_upstream_preconnect_ratio: 3}"}}, probe: askSuccessor,
 		mutated: from{36: "200, for B 200 ping@A, ls@A", 38: "200, for B 200 ping@A, ls@B"}, safe: from{36: "200, for B 200 ping@A, ls@B"}, holds: "from 1.38 the pool is kept by uid", unlogged: "A's connection has the address of B"},
 	{rules: "pool-shared", name: "no-uid", upstream: resolve, says: believer, edits: []edit{{dropCopy, "samepod.pod_uid"}}, probe: askSuccessor,

@@ -132,8 +132,14 @@ func askSuccessor(s *stage, e *lab.Envoy) string {
 }
 
 // askBehindBusy keeps A busy, asks it for something else, and gives its address to
-// B as soon as that was answered or waits.
+// B as soon as that was answered or waits for a connection.
 func askBehindBusy(s *stage, e *lab.Envoy) string {
+	stat := func(name string) int {
+		n, _ := e.Stat("cluster.samepod_verified." + name) // of a counter that is not there yet, too
+		return n
+	}
+	ask("GET", "/ping")(s, e)
+	eventually(s.t, "Envoy knows A", func() bool { return stat("membership_total") > 0 }) // until then each request has a pool of its own
 	go answered(s.http, "GET", e.URL("/wait?for=20s"), "", s.claim())
 	eventually(s.t, "A is busy", func() bool {
 		return slices.ContainsFunc(s.a.Executed(), func(x lab.Execution) bool { return x.Command == "wait" })
@@ -141,8 +147,7 @@ func askBehindBusy(s *stage, e *lab.Envoy) string {
 	second := make(chan string, 1)
 	go func() { second <- ask("POST", "/command")(s, e) }()
 	eventually(s.t, "the second request is answered or waits", func() bool {
-		n, err := e.Stat("cluster.samepod_verified.upstream_rq_pending_active")
-		return len(second) == 1 || err == nil && n == 1
+		return len(second) == 1 || stat("upstream_cx_overflow") > 0
 	})
 	s.handOver()
 	s.a.Stop()
