@@ -82,6 +82,7 @@ func (s *stage) compare(t *testing.T, row scene) {
 	rendered := given.text(t)
 	mutated := readBootstrap(t, rendered)
 	mutated.apply(t, s.names, row.edits...)
+	checkSays(t, s.version, row, rendered, mutated.text(t))
 
 	executed, noticed := s.arm(row, "mutated", mutated.text(t), row.mutated.at(minor(s.version)))
 	var safe []string
