@@ -8,7 +8,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/samepod
-	go build -o bin/samepod ./cmd/samepod
+	CGO_ENABLED=0 go build -trimpath -o bin/samepod ./cmd/samepod
 
 .PHONY: test
 test: tools ## run everything, with the race detector: units, mutants, four Envoys, a real API server
@@ -26,7 +26,7 @@ tools: ## get the Envoys, and build etcd and kube-apiserver
 
 .PHONY: lint
 lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangci.yml says
-	.cache/bin/golangci-lint-$(GOLANGCI_LINT) run ./...
+	.cache/bin/golangci-lint-$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 
 .cache/bin/golangci-lint-$(GOLANGCI_LINT):
 	@echo "building golangci-lint $(GOLANGCI_LINT) (minutes, the first time)"

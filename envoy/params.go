@@ -79,6 +79,16 @@ const (
 	Both Arrangement = "both"
 )
 
+// Protocol is what Envoy speaks to Pods.
+type Protocol string
+
+const (
+	// HTTP1 is HTTP/1.1, whatever the caller speaks.
+	HTTP1 Protocol = "http1"
+	// Downstream is what the caller speaks: HTTP/2 stays HTTP/2, which gRPC needs.
+	Downstream Protocol = "downstream"
+)
+
 // PortRange is First to Last, both included.
 type PortRange struct{ First, Last uint16 }
 
@@ -92,9 +102,9 @@ type Params struct {
 	// then says whether the Pod is alive, not where the request goes.
 	AcceptUnasserted bool
 
-	// Replicas are where samepod listens, and TLS is how it is spoken to.
-	Replicas []Replica
-	TLS      ReplicaTLS
+	// Replicas are where samepod listens, and ReplicaTLS is how they are spoken to.
+	Replicas   []Replica
+	ReplicaTLS ReplicaTLS
 
 	// Listen and Admin are of the bootstrap only; the zero Admin is none.
 	Listen, Admin netip.AddrPort
@@ -116,8 +126,19 @@ type Params struct {
 	CIDRs []netip.Prefix
 	Ports []PortRange
 
+	// UpstreamProtocol is what Envoy speaks to Pods, UpstreamTLS how; the zero value
+	// is without TLS.
+	UpstreamProtocol Protocol
+	UpstreamTLS      TLS
+
 	// WebSocket lets upgrades through.
 	WebSocket bool
+	// CORSOrigins are the origins whose pages may call Pods: serialized origins (RFC
+	// 6454, section 6.2), or "*" alone. None is no CORS filter. CORSHeaders are
+	// request headers that such pages may send, besides those of the claim and
+	// content-type.
+	CORSOrigins []string
+	CORSHeaders []string
 	// PathHardening rejects escaped slashes and underscores in header names and
 	// merges slashes: for dialects that read the path.
 	PathHardening bool
@@ -140,12 +161,13 @@ type Params struct {
 func DefaultParams() Params {
 	return Params{
 		Version: MaxVersion, Upstream: Both,
-		Replicas:     []Replica{{Address: netip.MustParseAddrPort("127.0.0.1:9191")}},
-		Listen:       netip.MustParseAddrPort("127.0.0.1:8080"),
-		Admin:        netip.MustParseAddrPort("127.0.0.1:9901"),
-		Cluster:      "samepod_verified",
-		WebSocket:    true,
-		CheckTimeout: 500 * time.Millisecond, ConnectTimeout: 500 * time.Millisecond,
+		Replicas:         []Replica{{Address: netip.MustParseAddrPort("127.0.0.1:9191")}},
+		Listen:           netip.MustParseAddrPort("127.0.0.1:8080"),
+		Admin:            netip.MustParseAddrPort("127.0.0.1:9901"),
+		Cluster:          "samepod_verified",
+		UpstreamProtocol: HTTP1,
+		WebSocket:        true,
+		CheckTimeout:     500 * time.Millisecond, ConnectTimeout: 500 * time.Millisecond,
 		StreamDuration: time.Hour, StreamIdle: 5 * time.Minute, UpstreamIdle: 10 * time.Second,
 		TCPUserTimeout: time.Minute, MaxRequests: 20_000,
 	}
@@ -166,6 +188,7 @@ var (
 	clusterName = regexp.MustCompile(`^[A-Za-z0-9_.|:/-]{1,200}$`)
 	headerName  = regexp.MustCompile("^[a-z0-9!#$%&*+.^_|~-]{1,200}$") // that of samepod's configuration
 	plainText   = regexp.MustCompile(`^[ -~]{1,1000}$`)
+	origin      = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$`)
 )
 
 // A ParamError names a parameter that cannot be rendered.
@@ -192,6 +215,8 @@ func (p Params) Validate() error {
 		return problem("upstream", "%q; allowed: resolve, assert, both", p.Upstream)
 	case p.unasserted() && !p.AcceptUnasserted:
 		return problem("upstream", "assert: Envoy %v cannot compare the host that it picks with the verified address (upstream_rbac is in %v and newer); use resolve, or --accept-unasserted if something else compares", p.Version, sinceAssert)
+	case p.UpstreamProtocol != HTTP1 && p.UpstreamProtocol != Downstream:
+		return problem("upstream-protocol", "%q; allowed: http1, downstream", p.UpstreamProtocol)
 	case !clusterName.MatchString(p.Cluster) || p.Cluster == authzCluster:
 		return problem("cluster", "%q; allowed: letters, digits and _.|:/-, but not %s, which is samepod's own", p.Cluster, authzCluster)
 	case p.Upstream == Assert && len(p.Endpoints) == 0:
@@ -201,7 +226,7 @@ func (p Params) Validate() error {
 	case p.MaxRequests == 0:
 		return problem("max-requests", "0; allowed: a positive number")
 	}
-	return errors.Join(p.validateReplicas(), p.validateAddresses(), p.validateTexts(), p.validateDurations())
+	return errors.Join(p.validateReplicas(), p.validateAddresses(), p.validateTexts(), p.validateCORS(), p.UpstreamTLS.validate(), p.validateDurations())
 }
 
 // validateAddresses refuses what netip reads and Envoy does not, or reads
@@ -244,6 +269,23 @@ func (p Params) validateTexts() error {
 		if !plainText.MatchString(k) || !plainText.MatchString(v) {
 			return problem("context-extension", "%q=%q; allowed: printable ASCII", k, v)
 		}
+	}
+	return nil
+}
+
+func (p Params) validateCORS() error {
+	for _, o := range p.CORSOrigins {
+		if !origin.MatchString(o) && (o != "*" || len(p.CORSOrigins) > 1) {
+			return problem("cors-origin", "%q; allowed: <scheme>://<host>[:<port>] in lower case, without a path, or * alone", o)
+		}
+	}
+	for _, h := range p.CORSHeaders {
+		if !headerName.MatchString(h) || h == "*" {
+			return problem("cors-header", "%q; allowed: a header name in lower case", h)
+		}
+	}
+	if len(p.CORSOrigins) == 0 && len(p.CORSHeaders) > 0 {
+		return problem("cors-header", "%q; without effect, no cors-origin is allowed", p.CORSHeaders[0])
 	}
 	return nil
 }

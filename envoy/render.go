@@ -31,6 +31,9 @@ func render(name string, p Params) ([]byte, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	if tls := p.UpstreamTLS; name != "filters" && tls.PodUIDPrefix != "" && tls.CA == "" {
+		return nil, problem("upstream-tls-uid-prefix", "%q; without effect, there is no upstream-tls-ca", tls.PodUIDPrefix)
+	}
 	return execute(name, view{p})
 }
 
@@ -92,6 +95,13 @@ func (v view) ByName() bool {
 
 // Replicated reports whether there may be several replicas.
 func (v view) Replicated() bool { return len(v.Replicas) > 1 || v.ByName() }
+
+// AllowedHeaders are the request headers that a page of another origin may send.
+func (v view) AllowedHeaders() string {
+	all := slices.Concat(v.ClaimHeaders, []string{"content-type"}, v.CORSHeaders)
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}
 
 // Extensions are the context extensions in a stable order.
 func (v view) Extensions() []contextExtension {

@@ -17,6 +17,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
@@ -87,6 +88,14 @@ var cases = []struct {
 		p.StreamDuration, p.StreamIdle, p.TCPUserTimeout = 0, 0, 1500*time.Millisecond
 		p.Cluster = "outbound|44772||sandboxes.svc"
 	}},
+	{"bootstrap-1.40-grpc-tls-cors", envoy.Bootstrap, func(p *envoy.Params) {
+		p.UpstreamProtocol = envoy.Downstream
+		p.UpstreamTLS = envoy.TLS{CA: "/etc/pods/ca.pem", Name: "pod.example.org", PodUIDPrefix: "spiffe://example.org/pod/", Cert: "/etc/pods/tls.crt", Key: "/etc/pods/tls.key"}
+		p.CORSOrigins, p.CORSHeaders = []string{"https://console.example.org", "http://localhost:3000"}, []string{"authorization"}
+	}},
+	{"clusters-1.36-tls", envoy.Clusters, func(p *envoy.Params) {
+		p.Version, p.Upstream, p.UpstreamTLS = 36, envoy.Resolve, envoy.TLS{CA: "/etc/pods/ca.pem", Name: "pod.example.org"}
+	}},
 	{"filters-1.36-resolve", envoy.Filters, func(p *envoy.Params) { p.Version, p.Upstream = 36, envoy.Resolve }},
 	{"filters-1.40-both", envoy.Filters, func(*envoy.Params) {}},
 	{"filters-1.40-no-headers", envoy.Filters, func(p *envoy.Params) {
@@ -95,11 +104,11 @@ var cases = []struct {
 	{"clusters-1.36-resolve", envoy.Clusters, func(p *envoy.Params) { p.Version, p.Upstream = 36, envoy.Resolve }},
 	{"clusters-1.40-replicas", envoy.Clusters, func(p *envoy.Params) {
 		p.Replicas = replicas("samepod.gateway.svc.cluster.local:9191")
-		p.TLS = envoy.ReplicaTLS{CASecret: "/etc/envoy/samepod/ca.yaml", ClientSecret: "/etc/envoy/samepod/client.yaml", Name: "samepod.gateway.svc"}
+		p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/etc/envoy/samepod/ca.yaml", ClientSecret: "/etc/envoy/samepod/client.yaml", Name: "samepod.gateway.svc"}
 	}},
 	{"clusters-1.36-two-replicas", envoy.Clusters, func(p *envoy.Params) {
 		p.Version, p.Replicas = 36, replicas("10.0.0.1:9191", "[fd00::1]:9191")
-		p.TLS = envoy.ReplicaTLS{CASecret: "/etc/envoy/samepod/ca.yaml", Name: "spiffe://example/ns/gateway/sa/samepod"}
+		p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/etc/envoy/samepod/ca.yaml", Name: "spiffe://example/ns/gateway/sa/samepod"}
 	}},
 	{"clusters-1.40-both", envoy.Clusters, func(*envoy.Params) {}},
 	{"clusters-1.40-assert", envoy.Clusters, func(p *envoy.Params) {
@@ -283,20 +292,22 @@ func TestBadParams(t *testing.T) {
 		{"a replica nowhere", "samepod: allowed: one of", func(p *envoy.Params) { p.Replicas = []envoy.Replica{{}} }},
 		{"a replica twice", "samepod: 10.0.0.1:1: occurs twice", func(p *envoy.Params) { p.Replicas = replicas("10.0.0.1:1", "10.0.0.2:1", "10.0.0.1:1") }},
 		{"a socket beside an address", "samepod: unix:///x: beside others", func(p *envoy.Params) { p.Replicas = replicas("10.0.0.1:1", "unix:///x") }},
-		{"TLS without a name", "samepod-tls-name: missing", func(p *envoy.Params) { p.TLS.CASecret = "/ca.yaml" }},
-		{"TLS without a CA", "samepod-tls-name: without effect", func(p *envoy.Params) { p.TLS.Name = "samepod.example" }},
-		{"a client certificate without a CA", "samepod-tls-client-secret: without effect", func(p *envoy.Params) { p.TLS.Name, p.TLS.ClientSecret = "samepod.example", "/client.yaml" }},
+		{"TLS without a name", "samepod-tls-name: missing", func(p *envoy.Params) { p.ReplicaTLS.CASecret = "/ca.yaml" }},
+		{"TLS without a CA", "samepod-tls-name: without effect", func(p *envoy.Params) { p.ReplicaTLS.Name = "samepod.example" }},
+		{"a client certificate without a CA", "samepod-tls-client-secret: without effect", func(p *envoy.Params) {
+			p.ReplicaTLS.Name, p.ReplicaTLS.ClientSecret = "samepod.example", "/client.yaml"
+		}},
 		{"TLS on a socket", "samepod-tls-ca-secret: without effect; samepod does not use TLS on unix:///x", func(p *envoy.Params) {
-			p.Replicas, p.TLS = replicas("unix:///x"), envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "samepod.example"}
+			p.Replicas, p.ReplicaTLS = replicas("unix:///x"), envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "samepod.example"}
 		}},
-		{"a name with a wildcard", `samepod-tls-name: "*.example"; allowed`, func(p *envoy.Params) { p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "*.example"} }},
-		{"a name that is an address", `samepod-tls-name: "10.0.0.1"; allowed`, func(p *envoy.Params) { p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "10.0.0.1"} }},
+		{"a name with a wildcard", `samepod-tls-name: "*.example"; allowed`, func(p *envoy.Params) { p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "*.example"} }},
+		{"a name that is an address", `samepod-tls-name: "10.0.0.1"; allowed`, func(p *envoy.Params) { p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "10.0.0.1"} }},
 		{"a URI of another kind", `samepod-tls-name: "https://example/x"; allowed`, func(p *envoy.Params) {
-			p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "https://example/x"}
+			p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "https://example/x"}
 		}},
-		{"a relative secret", `samepod-tls-ca-secret: "ca.yaml"; allowed`, func(p *envoy.Params) { p.TLS = envoy.ReplicaTLS{CASecret: "ca.yaml", Name: "a.example"} }},
+		{"a relative secret", `samepod-tls-ca-secret: "ca.yaml"; allowed`, func(p *envoy.Params) { p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "ca.yaml", Name: "a.example"} }},
 		{"a secret that writes YAML", `samepod-tls-client-secret: "/x\ny"; allowed`, func(p *envoy.Params) {
-			p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", ClientSecret: "/x\ny", Name: "a.example"}
+			p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", ClientSecret: "/x\ny", Name: "a.example"}
 		}},
 		{"samepod twice", "samepod: allowed: one of", func(p *envoy.Params) { p.Replicas[0].Path = "/x" }},
 		{"a relative socket", `samepod: "x.sock"; allowed: an absolute path of at most`, func(p *envoy.Params) { p.Replicas = []envoy.Replica{{Path: "x.sock"}} }},
@@ -318,6 +329,19 @@ func TestBadParams(t *testing.T) {
 		{"a mapped host", "endpoint: [::ffff:10.0.0.1]:1; allowed", func(p *envoy.Params) {
 			p.Upstream, p.Endpoints = envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("[::ffff:10.0.0.1]:1")}
 		}},
+		{"no protocol", `upstream-protocol: "h3"; allowed: http1, downstream`, func(p *envoy.Params) { p.UpstreamProtocol = "h3" }},
+		{"an origin with a path", `cors-origin: "https://a/"; allowed: <scheme>://<host>[:<port>] in lower case`, func(p *envoy.Params) { p.CORSOrigins = []string{"https://a/"} }},
+		{"all origins and one", `cors-origin: "*"; allowed`, func(p *envoy.Params) { p.CORSOrigins = []string{"*", "https://a"} }},
+		{"an origin that writes YAML", "cors-origin: ", func(p *envoy.Params) { p.CORSOrigins = []string{"https://a\" } ]"} }},
+		{"all headers", `cors-header: "*"; allowed`, func(p *envoy.Params) { p.CORSOrigins, p.CORSHeaders = []string{"*"}, []string{"*"} }},
+		{"headers of no origin", `cors-header: "a"; without effect`, func(p *envoy.Params) { p.CORSHeaders = []string{"a"} }},
+		{"TLS to anybody of the authority", "upstream-tls-name: missing", func(p *envoy.Params) { p.UpstreamTLS.CA = "/ca" }},
+		{"a name without TLS", `upstream-tls-name: "a"; without effect`, func(p *envoy.Params) { p.UpstreamTLS.Name = "a" }},
+		{"uids without TLS", `upstream-tls-uid-prefix: "a:b"; without effect`, func(p *envoy.Params) { p.UpstreamTLS.PodUIDPrefix = "a:b" }},
+		{"a prefix that is a list", `upstream-tls-uid-prefix: "spiffe://a,b/"; allowed: the beginning of a URI`, func(p *envoy.Params) { p.UpstreamTLS = envoy.TLS{CA: "/ca", PodUIDPrefix: "spiffe://a,b/"} }},
+		{"a prefix that formats", `upstream-tls-uid-prefix: "a:%REQ(x)%"; allowed`, func(p *envoy.Params) { p.UpstreamTLS = envoy.TLS{CA: "/ca", PodUIDPrefix: "a:%REQ(x)%"} }},
+		{"a wildcard name", `upstream-tls-name: "*.a"; allowed: a DNS name`, func(p *envoy.Params) { p.UpstreamTLS = envoy.TLS{CA: "/ca", Name: "*.a"} }},
+		{"a certificate without a key", `upstream-tls-cert: "/c", and upstream-tls-key is ""; allowed: both or none`, func(p *envoy.Params) { p.UpstreamTLS = envoy.TLS{CA: "/ca", Name: "a", Cert: "/c"} }},
 		{"no requests", "max-requests: 0; allowed", func(p *envoy.Params) { p.MaxRequests = 0 }},
 	} {
 		p := envoy.DefaultParams()

@@ -3,10 +3,12 @@ package lab
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -47,6 +49,11 @@ type Execution struct {
 
 // StartPod starts a Pod's process. It ends with [Pod.Stop] or the lab.
 func (l *Lab) StartPod(name, uid string, addr netip.Addr) (*Pod, error) {
+	return l.StartTLSPod(name, uid, addr, nil)
+}
+
+// StartTLSPod starts a Pod's process that speaks TLS, unless config is nil.
+func (l *Lab) StartTLSPod(name, uid string, addr netip.Addr, config *tls.Config) (*Pod, error) {
 	p := &Pod{Name: name, UID: uid, Addr: netip.AddrPortFrom(addr, ExecdPort)}
 	listener, err := net.Listen("tcp", p.Addr.String())
 	if err != nil {
@@ -61,14 +68,23 @@ func (l *Lab) StartPod(name, uid string, addr netip.Addr) (*Pod, error) {
 	mux.HandleFunc("GET /pty", p.pty)
 	mux.HandleFunc("POST /reset", p.reset)
 	mux.HandleFunc("GET /forge", p.forge)
-	p.server = &http.Server{Handler: mux, ConnState: func(_ net.Conn, s http.ConnState) {
+	mux.Handle("POST /grpc.testing.TestService/", grpcHandler(p))
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	p.server = &http.Server{Handler: mux, Protocols: &protocols, TLSConfig: config, ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
 			p.mu.Lock()
 			p.conns++
 			p.mu.Unlock()
 		}
 	}}
-	go p.server.Serve(listener)
+	if config == nil {
+		go p.server.Serve(listener)
+	} else {
+		go p.server.ServeTLS(listener, "", "")
+	}
 	l.onClose(p.Stop)
 	return p, nil
 }

@@ -94,8 +94,8 @@ func TestReplays(t *testing.T) {
 			a := c.create("a5")
 			c.status(a, corev1.PodRunning, x)
 			b := c.start(c.create("b5"), x)
+			c.until("ip-ambiguous", b, x) // first: until samepod has heard of B, the address is A's
 			c.until("ip-ambiguous", a, x)
-			c.until("ip-ambiguous", b, x)
 			c.wronged(a, b, x)
 			c.delete(a, false)
 			c.until("same-pod", b, x)

@@ -18,6 +18,7 @@ type envoyFlags struct {
 	config     string
 	version    string
 	upstream   string
+	protocol   string
 	replicas   []string
 	listen     string
 	admin      string
@@ -80,7 +81,7 @@ func newEnvoy() *cobra.Command {
 func defaultEnvoyFlags() envoyFlags {
 	d := envoy.DefaultParams()
 	return envoyFlags{
-		params: d, version: d.Version.String(), upstream: string(d.Upstream),
+		params: d, version: d.Version.String(), upstream: string(d.Upstream), protocol: string(d.UpstreamProtocol),
 		replicas: []string{d.Replicas[0].String()}, listen: d.Listen.String(), admin: d.Admin.String(),
 	}
 }
@@ -91,6 +92,7 @@ func (f *envoyFlags) common(flags *pflag.FlagSet) {
 	flags.StringVar(&f.upstream, "upstream", f.upstream, "resolve (Envoy dials the address that samepod returns), assert (a cluster of yours picks the host, and Envoy refuses any other than the verified one; 1.39 and newer) or both")
 	flags.BoolVar(&f.params.AcceptUnasserted, "accept-unasserted", false, "render assert below 1.39, where nothing asserts")
 	flags.StringVar(&f.params.Cluster, "cluster", f.params.Cluster, "`name` of the protected cluster")
+	flags.StringVar(&f.params.UpstreamTLS.PodUIDPrefix, "upstream-tls-uid-prefix", "", "the certificate of a Pod must have the URI that is this `prefix` and the Pod's uid, such as spiffe://example.org/pod/<uid>: who else has the address by then is refused before a byte is sent")
 }
 
 func (f *envoyFlags) bootstrap(flags *pflag.FlagSet) {
@@ -102,6 +104,8 @@ func (f *envoyFlags) filters(flags *pflag.FlagSet) {
 	flags.StringToStringVar(&f.extensions, "context-extension", nil, "`key=value` that the route tells samepod; may be repeated")
 	flags.BoolVar(&f.params.WebSocket, "websocket", f.params.WebSocket, "let WebSocket upgrades through")
 	flags.BoolVar(&f.params.PathHardening, "path-hardening", f.params.PathHardening, "reject escaped slashes and underscores in header names, merge slashes: for dialects that read the path")
+	flags.StringArrayVar(&f.params.CORSOrigins, "cors-origin", nil, "`origin` whose pages may call Pods, such as https://console.example.org, or * for all; may be repeated. Preflights are answered before the check")
+	flags.StringArrayVar(&f.params.CORSHeaders, "cors-header", nil, "with --cors-origin: a request `header` that such pages may send, besides those of the claim and content-type; may be repeated")
 	flags.DurationVar(&f.params.CheckTimeout, "check-timeout", f.params.CheckTimeout, "of one check; beyond it 503 no-verdict")
 	flags.DurationVar(&f.params.StreamDuration, "stream-duration", f.params.StreamDuration, "of one request altogether, which is checked once, at its beginning; 0 for no bound")
 	flags.DurationVar(&f.params.StreamIdle, "stream-idle", f.params.StreamIdle, "of a request without a byte in either direction; 0 for no bound")
@@ -109,12 +113,18 @@ func (f *envoyFlags) filters(flags *pflag.FlagSet) {
 
 func (f *envoyFlags) cluster(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.replicas, "samepod", f.replicas, "`address` of samepod: <ip>:<port>, <name>:<port> (each address of the name is a replica, as with a headless Service) or unix:///path; may be repeated")
-	flags.StringVar(&f.params.TLS.CASecret, "samepod-tls-ca-secret", "", "TLS to samepod: `file` on Envoy's machine that samepod envoy secret ca prints")
-	flags.StringVar(&f.params.TLS.ClientSecret, "samepod-tls-client-secret", "", "with a client certificate: `file` on Envoy's machine that samepod envoy secret client prints")
-	flags.StringVar(&f.params.TLS.Name, "samepod-tls-name", "", "`name` in samepod's certificate: exactly a DNS name or a spiffe:// URI")
+	flags.StringVar(&f.params.ReplicaTLS.CASecret, "samepod-tls-ca-secret", "", "TLS to samepod: `file` on Envoy's machine that samepod envoy secret ca prints")
+	flags.StringVar(&f.params.ReplicaTLS.ClientSecret, "samepod-tls-client-secret", "", "with a client certificate: `file` on Envoy's machine that samepod envoy secret client prints")
+	flags.StringVar(&f.params.ReplicaTLS.Name, "samepod-tls-name", "", "`name` in samepod's certificate: exactly a DNS name or a spiffe:// URI")
 	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "assert: a host of the protected cluster, `<ip>:<port>`; may be repeated")
 	flags.StringArrayVar(&f.cidrs, "pod-cidr", nil, "without --config: a `CIDR` that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
 	flags.StringArrayVar(&f.ports, "port", nil, "without --config: a `port` or range that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
+	flags.StringVar(&f.protocol, "upstream-protocol", f.protocol, "to Pods: http1, or downstream for what the caller speaks, which gRPC needs")
+	tls := &f.params.UpstreamTLS
+	flags.StringVar(&tls.CA, "upstream-tls-ca", "", "speak TLS to Pods, whose certificates an authority in this `file` vouches for (files are those of Envoy's machine)")
+	flags.StringVar(&tls.Name, "upstream-tls-name", "", "DNS `name` that the certificates have, and that is asked for (SNI)")
+	flags.StringVar(&tls.Cert, "upstream-tls-cert", "", "`file` with Envoy's own certificate, for Pods that ask for one")
+	flags.StringVar(&tls.Key, "upstream-tls-key", "", "`file` with its private key")
 	flags.DurationVar(&f.params.ConnectTimeout, "connect-timeout", f.params.ConnectTimeout, "to a Pod; beyond it 503 pod-unreachable")
 	flags.DurationVar(&f.params.UpstreamIdle, "upstream-idle", f.params.UpstreamIdle, "how long a connection to a Pod is kept; from 1.38, where connections are kept apart by Pod uid")
 	flags.DurationVar(&f.params.TCPUserTimeout, "tcp-user-timeout", f.params.TCPUserTimeout, "how long sent data may stay unacknowledged: ends connections to Pods that vanished, and to Pods that stopped reading")
@@ -128,7 +138,7 @@ func (f *envoyFlags) read() (envoy.Params, error) {
 	if p.Version, err = envoy.ParseVersion(f.version); err != nil {
 		return p, fmt.Errorf("--envoy-version: %w", err)
 	}
-	p.Upstream = envoy.Arrangement(f.upstream)
+	p.Upstream, p.UpstreamProtocol = envoy.Arrangement(f.upstream), envoy.Protocol(f.protocol)
 	p.Replicas = nil
 	for _, text := range f.replicas {
 		r, err := envoy.ParseReplica(text)

@@ -307,7 +307,8 @@ func TestServeFails(t *testing.T) {
 	}
 }
 
-func TestIndexMetrics(t *testing.T) {
+// TestMetrics holds every metric to Prometheus' rules, and to the documentation.
+func TestMetrics(t *testing.T) {
 	index := identity.NewIndex(identity.HistoryConfig{})
 	index.NewFeed("pods", "told", time.Minute)
 	reg := prometheus.NewPedanticRegistry()
@@ -321,9 +322,13 @@ func TestIndexMetrics(t *testing.T) {
 	if len(problems) > 0 || err != nil {
 		t.Errorf("promlint: %v, %v", problems, err)
 	}
+	documented := readDoc(t, "docs/configuration.md")
 	for _, f := range families {
 		if !strings.HasPrefix(f.GetName(), "samepod_") {
 			t.Errorf("a metric of another's name: %s", f.GetName())
+		}
+		if !strings.Contains(documented, f.GetName()) {
+			t.Errorf("%s stands in no table of docs/configuration.md", f.GetName())
 		}
 	}
 }
