@@ -102,9 +102,9 @@ type Params struct {
 	// then says whether the Pod is alive, not where the request goes.
 	AcceptUnasserted bool
 
-	// Replicas are where samepod listens, and TLS is how it is spoken to.
-	Replicas []Replica
-	TLS      ReplicaTLS
+	// Replicas are where samepod listens, and ReplicaTLS is how they are spoken to.
+	Replicas   []Replica
+	ReplicaTLS ReplicaTLS
 
 	// Listen and Admin are of the bootstrap only; the zero Admin is none.
 	Listen, Admin netip.AddrPort

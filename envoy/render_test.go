@@ -105,11 +105,11 @@ var cases = []struct {
 	{"clusters-1.36-resolve", envoy.Clusters, func(p *envoy.Params) { p.Version, p.Upstream = 36, envoy.Resolve }},
 	{"clusters-1.40-replicas", envoy.Clusters, func(p *envoy.Params) {
 		p.Replicas = replicas("samepod.gateway.svc.cluster.local:9191")
-		p.TLS = envoy.ReplicaTLS{CASecret: "/etc/envoy/samepod/ca.yaml", ClientSecret: "/etc/envoy/samepod/client.yaml", Name: "samepod.gateway.svc"}
+		p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/etc/envoy/samepod/ca.yaml", ClientSecret: "/etc/envoy/samepod/client.yaml", Name: "samepod.gateway.svc"}
 	}},
 	{"clusters-1.36-two-replicas", envoy.Clusters, func(p *envoy.Params) {
 		p.Version, p.Replicas = 36, replicas("10.0.0.1:9191", "[fd00::1]:9191")
-		p.TLS = envoy.ReplicaTLS{CASecret: "/etc/envoy/samepod/ca.yaml", Name: "spiffe://example/ns/gateway/sa/samepod"}
+		p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/etc/envoy/samepod/ca.yaml", Name: "spiffe://example/ns/gateway/sa/samepod"}
 	}},
 	{"clusters-1.40-both", envoy.Clusters, func(*envoy.Params) {}},
 	{"clusters-1.40-assert", envoy.Clusters, func(p *envoy.Params) {
@@ -293,20 +293,22 @@ func TestBadParams(t *testing.T) {
 		{"a replica nowhere", "samepod: allowed: one of", func(p *envoy.Params) { p.Replicas = []envoy.Replica{{}} }},
 		{"a replica twice", "samepod: 10.0.0.1:1: occurs twice", func(p *envoy.Params) { p.Replicas = replicas("10.0.0.1:1", "10.0.0.2:1", "10.0.0.1:1") }},
 		{"a socket beside an address", "samepod: unix:///x: beside others", func(p *envoy.Params) { p.Replicas = replicas("10.0.0.1:1", "unix:///x") }},
-		{"TLS without a name", "samepod-tls-name: missing", func(p *envoy.Params) { p.TLS.CASecret = "/ca.yaml" }},
-		{"TLS without a CA", "samepod-tls-name: without effect", func(p *envoy.Params) { p.TLS.Name = "samepod.example" }},
-		{"a client certificate without a CA", "samepod-tls-client-secret: without effect", func(p *envoy.Params) { p.TLS.Name, p.TLS.ClientSecret = "samepod.example", "/client.yaml" }},
+		{"TLS without a name", "samepod-tls-name: missing", func(p *envoy.Params) { p.ReplicaTLS.CASecret = "/ca.yaml" }},
+		{"TLS without a CA", "samepod-tls-name: without effect", func(p *envoy.Params) { p.ReplicaTLS.Name = "samepod.example" }},
+		{"a client certificate without a CA", "samepod-tls-client-secret: without effect", func(p *envoy.Params) {
+			p.ReplicaTLS.Name, p.ReplicaTLS.ClientSecret = "samepod.example", "/client.yaml"
+		}},
 		{"TLS on a socket", "samepod-tls-ca-secret: without effect; samepod does not use TLS on unix:///x", func(p *envoy.Params) {
-			p.Replicas, p.TLS = replicas("unix:///x"), envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "samepod.example"}
+			p.Replicas, p.ReplicaTLS = replicas("unix:///x"), envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "samepod.example"}
 		}},
-		{"a name with a wildcard", `samepod-tls-name: "*.example"; allowed`, func(p *envoy.Params) { p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "*.example"} }},
-		{"a name that is an address", `samepod-tls-name: "10.0.0.1"; allowed`, func(p *envoy.Params) { p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "10.0.0.1"} }},
+		{"a name with a wildcard", `samepod-tls-name: "*.example"; allowed`, func(p *envoy.Params) { p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "*.example"} }},
+		{"a name that is an address", `samepod-tls-name: "10.0.0.1"; allowed`, func(p *envoy.Params) { p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "10.0.0.1"} }},
 		{"a URI of another kind", `samepod-tls-name: "https://example/x"; allowed`, func(p *envoy.Params) {
-			p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "https://example/x"}
+			p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "https://example/x"}
 		}},
-		{"a relative secret", `samepod-tls-ca-secret: "ca.yaml"; allowed`, func(p *envoy.Params) { p.TLS = envoy.ReplicaTLS{CASecret: "ca.yaml", Name: "a.example"} }},
+		{"a relative secret", `samepod-tls-ca-secret: "ca.yaml"; allowed`, func(p *envoy.Params) { p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "ca.yaml", Name: "a.example"} }},
 		{"a secret that writes YAML", `samepod-tls-client-secret: "/x\ny"; allowed`, func(p *envoy.Params) {
-			p.TLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", ClientSecret: "/x\ny", Name: "a.example"}
+			p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", ClientSecret: "/x\ny", Name: "a.example"}
 		}},
 		{"samepod twice", "samepod: allowed: one of", func(p *envoy.Params) { p.Replicas[0].Path = "/x" }},
 		{"a relative socket", `samepod: "x.sock"; allowed: an absolute path of at most`, func(p *envoy.Params) { p.Replicas = []envoy.Replica{{Path: "x.sock"}} }},

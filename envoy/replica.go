@@ -75,5 +75,5 @@ func (p Params) validateReplicas() error {
 			return problem("samepod", "%v: beside others; allowed: one unix socket alone, since its samepod is a part of this machine", r)
 		}
 	}
-	return p.TLS.validate(p.Replicas)
+	return p.ReplicaTLS.validate(p.Replicas)
 }

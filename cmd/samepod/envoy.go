@@ -113,9 +113,9 @@ func (f *envoyFlags) filters(flags *pflag.FlagSet) {
 
 func (f *envoyFlags) cluster(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.replicas, "samepod", f.replicas, "`address` of samepod: <ip>:<port>, <name>:<port> (each address of the name is a replica, as with a headless Service) or unix:///path; may be repeated")
-	flags.StringVar(&f.params.TLS.CASecret, "samepod-tls-ca-secret", "", "TLS to samepod: `file` on Envoy's machine that samepod envoy secret ca prints")
-	flags.StringVar(&f.params.TLS.ClientSecret, "samepod-tls-client-secret", "", "with a client certificate: `file` on Envoy's machine that samepod envoy secret client prints")
-	flags.StringVar(&f.params.TLS.Name, "samepod-tls-name", "", "`name` in samepod's certificate: exactly a DNS name or a spiffe:// URI")
+	flags.StringVar(&f.params.ReplicaTLS.CASecret, "samepod-tls-ca-secret", "", "TLS to samepod: `file` on Envoy's machine that samepod envoy secret ca prints")
+	flags.StringVar(&f.params.ReplicaTLS.ClientSecret, "samepod-tls-client-secret", "", "with a client certificate: `file` on Envoy's machine that samepod envoy secret client prints")
+	flags.StringVar(&f.params.ReplicaTLS.Name, "samepod-tls-name", "", "`name` in samepod's certificate: exactly a DNS name or a spiffe:// URI")
 	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "assert: a host of the protected cluster, `<ip>:<port>`; may be repeated")
 	flags.StringArrayVar(&f.cidrs, "pod-cidr", nil, "without --config: a `CIDR` that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
 	flags.StringArrayVar(&f.ports, "port", nil, "without --config: a `port` or range that Envoy may dial (upstream_rbac, so with assert and both from 1.39); may be repeated")
