@@ -37,10 +37,10 @@ var (
 func isURI(name string) bool { return strings.Contains(name, "://") }
 
 func (t ReplicaTLS) validate(replicas []Replica) error {
-	if t != (ReplicaTLS{}) && t.CASecret != "" && replicas[0].Path != "" {
+	if t.CASecret != "" && replicas[0].Path != "" {
 		return problem("samepod-tls-ca-secret", "without effect; samepod does not use TLS on %v", replicas[0])
 	}
-	return validateTLS("samepod-tls-", t.CASecret, t.ClientSecret, t.Name, false)
+	return validateTLS("samepod-tls-", "samepod", t.CASecret, t.ClientSecret, t.Name, false)
 }
 
 func (t UpstreamTLS) validate() error {
@@ -50,10 +50,10 @@ func (t UpstreamTLS) validate() error {
 	if t.PodUIDPrefix != "" && isURI(t.Name) {
 		return problem("upstream-tls-name", "%q; allowed with --upstream-tls-uid-prefix: a DNS name, which is asked for (SNI)", t.Name)
 	}
-	return validateTLS("upstream-tls-", t.CASecret, t.ClientSecret, t.Name, t.PodUIDPrefix != "")
+	return validateTLS("upstream-tls-", "a Pod", t.CASecret, t.ClientSecret, t.Name, t.PodUIDPrefix != "")
 }
 
-func validateTLS(param, ca, client, name string, named bool) error {
+func validateTLS(param, whom, ca, client, name string, named bool) error {
 	for _, f := range []struct{ of, path string }{{"ca-secret", ca}, {"client-secret", client}} {
 		if f.path != "" && !isPath(f.path) {
 			return problem(param+f.of, "%q; %s", f.path, allowedPath)
@@ -65,7 +65,7 @@ func validateTLS(param, ca, client, name string, named bool) error {
 	case ca == "" && name != "":
 		return problem(param+"name", "without effect; there is no --%sca-secret", param)
 	case ca != "" && name == "" && !named:
-		return problem(param+"name", "missing; without it whoever has a certificate of the CA may answer")
+		return problem(param+"name", "missing; without it whoever has a certificate of the CA may answer for %s", whom)
 	case name != "" && !dnsName.MatchString(name) && !spiffeID.MatchString(name):
 		return problem(param+"name", "%q; allowed: a DNS name in lower case, or spiffe://<trust domain>/<path>", name)
 	}

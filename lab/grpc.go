@@ -30,7 +30,9 @@ func grpcHandler(p *Pod) http.Handler {
 	})
 }
 
-func (s echoService) trailer() metadata.MD { return metadata.Pairs("served-by", s.pod.UID, "x-samepod-reason", "same-pod", "x-samepod-decision", "forged") }
+func (s echoService) trailer() metadata.MD {
+	return metadata.Pairs("served-by", s.pod.UID, "x-samepod-reason", "same-pod", "x-samepod-decision", "forged")
+}
 
 func (s echoService) answer(said []byte) *grpc_testing.Payload {
 	return &grpc_testing.Payload{Body: fmt.Appendf(nil, "%s by %s", said, s.pod.UID)}
