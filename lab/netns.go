@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/containernetworking/plugins/pkg/ns"
 	"github.com/vishvananda/netlink"
@@ -61,8 +62,9 @@ func RunOnNode(ctx context.Context, path string, args ...string) ([]byte, error)
 
 // Bridge is the network of a node: Pods are plugged into it.
 type Bridge struct {
-	lab  *Lab
-	link *netlink.Bridge
+	lab   *Lab
+	link  *netlink.Bridge
+	addrs []netip.Prefix
 }
 
 // links numbers network interfaces: a namespace may have several bridges.
@@ -81,7 +83,7 @@ func (l *Lab) StartBridge(addrs ...netip.Prefix) (*Bridge, error) {
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = fmt.Sprintf("bridge%d", links.Add(1))
-	b := &Bridge{lab: l, link: &netlink.Bridge{LinkAttrs: attrs}}
+	b := &Bridge{lab: l, link: &netlink.Bridge{LinkAttrs: attrs}, addrs: addrs}
 	if err := netlink.LinkAdd(b.link); err != nil {
 		return nil, fmt.Errorf("%w: a bridge: %w", ErrNoNamespace, err)
 	}
@@ -127,7 +129,25 @@ func (b *Bridge) Plug(addrs ...netip.Prefix) (*PodNetwork, error) {
 		}
 		return errors.Join(up("lo"), addAddrs(eth0, addrs), netlink.LinkSetUp(eth0))
 	})
-	return p, errors.Join(err, netlink.LinkSetUp(p.link))
+	if err := errors.Join(err, netlink.LinkSetUp(p.link)); err != nil {
+		return nil, err
+	}
+	for _, gateway := range b.addrs {
+		if !slices.ContainsFunc(addrs, gateway.Masked().Overlaps) {
+			continue
+		}
+		// Until a little later the kernel drops packets. An answer, by which a closed port
+		// refuses, says that they arrive in both directions.
+		if err := wait(context.Background(), nil, fmt.Sprintf("the Pod reaches %v", gateway.Addr()), 10*time.Second, func() bool {
+			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+			defer cancel()
+			_, err := p.DialContext(ctx, "tcp", netip.AddrPortFrom(gateway.Addr(), 1).String())
+			return errors.Is(err, syscall.ECONNREFUSED)
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
 }
 
 // Unplug takes the Pod's interface away at once. Its process lives on, and nobody is
@@ -160,6 +180,26 @@ func (p *PodNetwork) AcceptAll(prefix netip.Prefix, by netip.Addr) error {
 		return netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: ipNet(prefix), Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL})
 	})
 	return errors.Join(err, netlink.RouteAdd(&netlink.Route{Dst: ipNet(prefix), Gw: by.AsSlice()}))
+}
+
+// Settled reports whether everything that the Pod has sent is acknowledged. Until
+// then an acknowledgement is under way, and whoever has the address next would reset
+// the connection for that alone.
+func (p *PodNetwork) Settled() (bool, error) {
+	settled := true
+	err := p.Do(func() error {
+		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+			sockets, err := netlink.SocketDiagTCPInfo(family)
+			if err != nil {
+				return err
+			}
+			for _, s := range sockets {
+				settled = settled && (s.TCPInfo == nil || s.TCPInfo.Unacked == 0)
+			}
+		}
+		return nil
+	})
+	return settled, err
 }
 
 // Resets is how often the Pod's kernel has sent RST.

@@ -109,6 +109,26 @@ func (a nodeArm) plug(name, uid string, prefixes []netip.Prefix, n byte) *lab.Po
 	return must(a.bridge.StartPod(name, uid, addrs...))(a.t)
 }
 
+// warm sends requests until one comes on a connection that was kept. It need not be
+// the second: Envoy has several hosts for a new address until its main thread has told
+// the others of the first. Where none is kept it holds Envoy to that.
+func warm(t *testing.T, pod *lab.Pod, kept bool, send func() call) {
+	t.Helper()
+	for range 100 {
+		before := pod.Connections()
+		if c := send(); c.status != 200 || !strings.Contains(c.body, pod.UID) {
+			t.Fatalf("%d %s", c.status, c.body)
+		}
+		switch used := pod.Connections() == before; {
+		case used && !kept:
+			t.Fatal("a connection was used twice")
+		case used == kept:
+			return
+		}
+	}
+	t.Fatal("no connection is kept")
+}
+
 // TestHostIsLeftAlone: nothing is ever made in the host's network namespace.
 func TestHostIsLeftAlone(t *testing.T) {
 	if _, err := newLab(t).StartBridge(netip.MustParsePrefix("10.244.0.1/24")); err == nil || errors.Is(err, lab.ErrNoNamespace) {
@@ -144,17 +164,11 @@ func TestSuccessor(t *testing.T) {
 				return do(t, "POST", a.envoy.URL("/command"), `{"command":"rm -rf /work"}`, claimOn(name, uid, addr)...)
 			}
 
-			for _, addr := range []netip.Addr{v4, v6} {
-				for range 2 {
-					if c := command("a", "uid-a", addr); c.status != 200 || !strings.Contains(c.body, "executed in a") {
-						t.Fatalf("A on %v: %d %s", addr, c.status, c.body)
-					}
-				}
-			}
 			kept := minor(version) >= 38
-			if n := podA.Connections(); kept && n != 2 || !kept && n != 4 {
-				t.Fatalf("A was asked twice on two addresses, over %d connections", n)
+			for _, addr := range []netip.Addr{v4, v6} {
+				warm(t, podA, kept, func() call { return command("a", "uid-a", addr) })
 			}
+			a.eventually("what A sent is acknowledged", func() bool { return must(podA.Network.Settled())(t) })
 			if err := podA.Network.Unplug(); err != nil {
 				t.Fatal(err)
 			}
