@@ -69,7 +69,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	if *verify {
 		again := release{version: r.version, out: filepath.Join(temp, "again"), cache: filepath.Join(temp, "cache")}
-		if err := again.build(ctx, *source, filepath.Join(temp, "second", "elsewhere")); err != nil {
+		// From the first clone: HEAD of the checkout may have moved on.
+		if err := again.build(ctx, r.commit.dir, filepath.Join(temp, "second", "elsewhere")); err != nil {
 			return err
 		}
 		other, err := again.sum()
