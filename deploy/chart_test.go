@@ -107,7 +107,7 @@ func findAll[T any](t *testing.T, objects []*unstructured.Unstructured, kind str
 // The values that the tests begin with.
 const (
 	envoyPeer = "networkPolicy: {envoy: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: gateway}}, podSelector: {matchLabels: {app: envoy}}}]}\n"
-	least     = "config: {scope: {namespaces: [sandboxes]}, ports: [44772]}\ntls: {issuerRef: {name: mesh}, clientIdentities: [envoy.gateway.svc]}\n" + envoyPeer
+	least     = "config: {scope: {namespaces: [sandboxes]}, ports: [44772]}\ntls: {issuerRef: {name: mesh}, clientIdentities: [envoy.gateway.svc]}\nimage: {repository: registry.example/samepod}\n" + envoyPeer
 	inLab     = "tls: {mode: insecure, clientIdentities: []}\n"
 )
 
@@ -161,6 +161,7 @@ func TestBadValues(t *testing.T) {
 		{"a privileged port", `ports: {check: 443}`, "at '/ports/check': minimum: got 443, want 1,024"},
 		{"no issuer", `tls: {issuerRef: {name: ""}}`, "tls.issuerRef.name: missing; tls.mode cert-manager needs an issuer, secret a Secret of yours, and insecure is for labs"},
 		{"no secret", `tls: {mode: secret}`, "tls.secretName: missing; tls.mode is secret"},
+		{"no image", `image: {repository: ""}`, "image.repository: missing; allowed: where you keep the image"},
 		{"no identities", `tls: {clientIdentities: []}`, "tls.clientIdentities: missing; allowed: the names of the Envoys in their certificates, or [\"*\"]"},
 		{"every identity and one", `tls: {clientIdentities: ["*", a]}`, `tls.clientIdentities: "*" beside others`},
 		{"identities without TLS", `tls: {mode: insecure, clientIdentities: [envoy]}`, "without effect; tls.mode is insecure"},

@@ -1,6 +1,9 @@
 {{- /* What the schema cannot say: values that do not go together. */ -}}
 {{- define "samepod.combinations" -}}
 {{- $v := .Values }}
+{{- if not $v.image.repository }}
+{{- fail "image.repository: missing; allowed: where you keep the image that make release builds" }}
+{{- end }}
 {{- if $v.watchNamespaces }}
 {{- range $n := $v.config.scope.namespaces }}
 {{- if eq $n "*" }}
