@@ -123,7 +123,9 @@ var mutants = []struct {
 	{"a broken file ends what was good", "mtls/keeper.go", "\tif err != nil {\n\t\tk.fault = err.Error()", "\tif err != nil {\n\t\tk.config.Store(&tls.Config{})\n\t\tk.fault = err.Error()", "TestReload$"},
 	{"one client may open any number of streams", "authz/grpc.go", "grpc.MaxConcurrentStreams(mostStreams),", "", "TestHostileConnections$"},
 	{"a silent connection is kept", "authz/grpc.go", "grpc.ConnectionTimeout(handshakeTimeout),", "", "TestHostileConnections$"},
-	{"whoever has a certificate of the CA may answer for samepod", "envoy/replica.go", "case t.Name == \"\":", "case false:", "TestBadParams$"},
+	{"whoever has a certificate of the CA may answer for samepod", "envoy/transport.go", "case ca != \"\" && name == \"\" && !named:", "case false:", "TestBadParams$"},
+	{"whoever has the address by then has the certificate", "envoy/transport.go", "s.SANType, s.Match, s.SAN = \"URI\", \"prefix\", t.PodUIDPrefix", "_ = t", "TestGolden$"},
+	{"trailers are no headers", "envoy/hazard/rules_header.go", "return removes(request, \"x-samepod-pod-uid\")", "return true || removes(request, \"x-samepod-pod-uid\")", "TestRules$"},
 	{"a secret writes YAML", "envoy/secret.go", "strings.HasPrefix(s, \"/\") && plainText.MatchString(s)", "strings.HasPrefix(s, \"/\")", "TestBadSecrets$"},
 }
 
@@ -156,7 +158,7 @@ func TestMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := filepath.Dir(m.file)
-			args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-short", "-timeout=60s", "-run", m.run, "./" + dir}
+			args := []string{"test", "-overlay", overlay, "-vet=off", "-ldflags=-s -w", "-count=1", "-short", "-timeout=60s", "-run", m.run, "./" + dir}
 			if dir == "identity" {
 				args = append(args, "-rapid.nofailfile") // it would write into the checkout
 			}
