@@ -47,6 +47,15 @@ func onEveryEnvoy(t *testing.T, f func(t *testing.T, version string)) {
 	}
 }
 
+// onEveryEnvoyAtOnce is for tests that wait more than they compute, or that compute
+// on one core.
+func onEveryEnvoyAtOnce(t *testing.T, f func(t *testing.T, version string)) {
+	onEveryEnvoy(t, func(t *testing.T, version string) {
+		t.Parallel()
+		f(t, version)
+	})
+}
+
 // minor is the minor version.
 func minor(version string) (n int) {
 	_, _ = fmt.Sscanf(version, "1.%d", &n)
@@ -55,7 +64,7 @@ func minor(version string) (n int) {
 
 // TestRendered: every Envoy takes every rendering for its version.
 func TestRendered(t *testing.T) {
-	onEveryEnvoy(t, func(t *testing.T, version string) {
+	onEveryEnvoyAtOnce(t, func(t *testing.T, version string) {
 		l := newLab(t)
 		bounds := []string{"--pod-cidr", "10.0.0.0/8", "--pod-cidr", "fd00::/8", "--port", "44772", "--port", "8000-8010"}
 		if minor(version) < 39 {
@@ -377,7 +386,7 @@ func TestPoolPartition(t *testing.T) {
 // TestSamepodDown: without a verdict nothing is forwarded, and samepod that starts
 // after Envoy is found within two seconds.
 func TestSamepodDown(t *testing.T) {
-	onEveryEnvoy(t, func(t *testing.T, version string) {
+	onEveryEnvoyAtOnce(t, func(t *testing.T, version string) {
 		a := newSamepodArm(t)
 		addr := a.addrs.Take()
 		pod := a.run("a", "uid-a", addr)

@@ -105,7 +105,7 @@ func TestCheckRunning(t *testing.T) {
       - name: envoy.filters.network.tcp_proxy
         typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: back, cluster: samepod_verified }
 `
-	onEveryEnvoy(t, func(t *testing.T, version string) {
+	onEveryEnvoyAtOnce(t, func(t *testing.T, version string) {
 		l := newLab(t)
 		clean := string(samepodCLI(t, "envoy", "bootstrap", "--envoy-version", version, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"))
 		retry := strings.Replace(clean, "  timeout: 0s", "  retry_policy: { retry_on: connect-failure }\n                  timeout: 0s", 1)

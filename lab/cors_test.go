@@ -8,7 +8,7 @@ import (
 // TestCORS: a page of a listed origin may call Pods and read why it may not. The
 // control is an Envoy without --cors-origin, which asks samepod about a preflight.
 func TestCORS(t *testing.T) {
-	onEveryEnvoy(t, func(t *testing.T, version string) {
+	onEveryEnvoyAtOnce(t, func(t *testing.T, version string) {
 		const page = "https://console.example.org"
 		a := newArm(t, version, "--cors-origin", page, "--cors-header", "authorization")
 		addr := a.addrs.Take()

@@ -53,7 +53,7 @@ static_resources:
 // TestFragments merges what samepod prints into the operator's configuration, as
 // its comments say, and runs it.
 func TestFragments(t *testing.T) {
-	onEveryEnvoy(t, func(t *testing.T, version string) {
+	onEveryEnvoyAtOnce(t, func(t *testing.T, version string) {
 		a := newSamepodArm(t)
 		addr := a.addrs.Take()
 		a.run("a", "uid-a", addr)

@@ -20,7 +20,7 @@ import (
 // TestGRPC calls gRPC in a Pod, end to end. The control is the default protocol,
 // which cannot carry it.
 func TestGRPC(t *testing.T) {
-	onEveryEnvoy(t, func(t *testing.T, version string) {
+	onEveryEnvoyAtOnce(t, func(t *testing.T, version string) {
 		a := newArm(t, version, "--upstream-protocol", "downstream")
 		addr := a.addrs.Take()
 		pod := a.run("a", "uid-a", addr)

@@ -8,7 +8,7 @@ import (
 // TestSamepodByName: an Envoy that is told a DNS name finds the replica behind it,
 // and drops the addresses of the name on which nobody serves.
 func TestSamepodByName(t *testing.T) {
-	onEveryEnvoy(t, func(t *testing.T, version string) {
+	onEveryEnvoyAtOnce(t, func(t *testing.T, version string) {
 		a := newSamepodArm(t)
 		addr := a.addrs.Take()
 		a.run("a", "uid-a", addr)

@@ -183,7 +183,7 @@ const sdsUpdates = "cluster.samepod_authz.client_ssl_socket_factory.ssl_context_
 // TestTLSRefused: who shows the wrong certificate gets no verdict, or none is taken
 // from him. Each line is followed by a good certificate, with which all is well.
 func TestTLSRefused(t *testing.T) {
-	onEveryEnvoy(t, func(t *testing.T, version string) {
+	onEveryEnvoyAtOnce(t, func(t *testing.T, version string) {
 		a := newTLSArm(t, 1, "--max-connection-age", "1s")
 		addr := a.addrs.Take()
 		a.run("a", "uid-a", addr)

@@ -57,7 +57,7 @@ func writeSecrets(t *testing.T, dir string, ca *lab.CA) []string {
 // TestUpstreamTLS: Pods that speak TLS, by a name that they share. A server that
 // has another certificate, or none, gets no byte of the request.
 func TestUpstreamTLS(t *testing.T) {
-	onEveryEnvoy(t, func(t *testing.T, version string) {
+	onEveryEnvoyAtOnce(t, func(t *testing.T, version string) {
 		a := newSamepodArm(t)
 		ours, others := must(lab.NewCA("ours"))(t), must(lab.NewCA("others"))(t)
 		a.envoy = a.startEnvoy("envoy", version, a.samepod.Authz.String(), append(writeSecrets(t, a.Dir, ours), "--upstream-protocol", "downstream", "--upstream-tls-name", "pod.example.org")...)
@@ -93,7 +93,7 @@ func TestUpstreamTLS(t *testing.T) {
 // by now, and B fails the handshake, since its certificate has its own uid. The
 // control is the same without the uid, where B gets the request.
 func TestUIDCertificate(t *testing.T) {
-	onEveryEnvoy(t, func(t *testing.T, version string) {
+	onEveryEnvoyAtOnce(t, func(t *testing.T, version string) {
 		l := newLab(t)
 		authz := must(l.StartAuthzServer())(t)
 		addrs := must(lab.NewAddresses(lab.ExecdPort))(t)

@@ -28,7 +28,7 @@ func TestOperations(t *testing.T) {
 	for _, r := range envoyReplies() {
 		reasons[r.Reason] = true
 	}
-	for _, m := range regexp.MustCompile("(?m)^\\|[^|]+\\|([^|]+)\\|").FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\|[^|]+\|([^|]+)\|`).FindAllStringSubmatch(text, -1) {
 		for _, word := range regexp.MustCompile("`([a-z]+-[a-z-]+)`").FindAllStringSubmatch(m[1], -1) {
 			if !reasons[word[1]] {
 				t.Errorf("%s is no reason", word[1])
