@@ -24,30 +24,48 @@ type readiness struct {
 	index    *identity.Index
 	tls      *mtls.Keeper // nil for none
 	notes    []string
-	serving  atomic.Bool // every feed has been synced
+	serving  atomic.Bool // as Envoy is told, but for draining
 	draining atomic.Bool
+	// unhealthyWhenStale tells Envoy to ask another replica while this one is stale.
+	unhealthyWhenStale bool
 }
 
-// report logs when a feed becomes stale and when it is fresh again, until ctx ends:
-// the one thing that turns every answer at once.
-func (r *readiness) report(ctx context.Context, log *slog.Logger) {
+// report tells Envoy, by serve, whether this replica should be asked, and the log
+// when a feed becomes stale and when it is fresh again: the one thing that turns
+// every answer at once. It goes on until ctx ends.
+func (r *readiness) report(ctx context.Context, log *slog.Logger, serve func(bool)) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	stale := map[string]bool{}
+	synced, once := false, r.index.Synced()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-once:
+			synced, once = true, nil
 		case <-tick.C:
 		}
+		anyStale := false
 		for _, f := range r.index.Feeds() {
-			switch now := f.Freshness == identity.Stale; {
+			now := f.Freshness == identity.Stale
+			switch {
 			case now && !stale[f.Name]:
 				log.Error("the view is stale; every check is denied", "feed", f.Name, "age", f.Age.String(), "bound", f.Bound.String(), "fault", f.Fault)
 			case !now && stale[f.Name]:
 				log.Info("the view is fresh again", "feed", f.Name)
 			}
-			stale[f.Name] = f.Freshness == identity.Stale
+			stale[f.Name] = now
+			anyStale = anyStale || now
+		}
+		if should := synced && !(anyStale && r.unhealthyWhenStale); should != r.serving.Load() {
+			r.serving.Store(should)
+			serve(should)
+			if should {
+				log.Info("serving", "pods", r.index.Size().Pods)
+			} else {
+				log.Warn("not serving while the view is stale; Envoy asks another replica")
+			}
 		}
 	}
 }

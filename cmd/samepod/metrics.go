@@ -28,7 +28,7 @@ func newCollector(index *identity.Index, ready *readiness, logDropped func() uin
 	return &collector{
 		index: index, ready: ready, logDropped: logDropped,
 		build:     desc("build_info", "1, with what samepod version tells.", "version", "revision", "dirty", "goversion"),
-		serving:   desc("serving", "Whether Envoy is told that this replica serves: synced once, and not draining."),
+		serving:   desc("serving", "Whether Envoy is told that this replica serves: synced once, not draining, and with --unhealthy-when-stale not stale."),
 		dropped:   desc("log_dropped_total", "Log records that could not be written in time."),
 		pods:      desc("index_pods", "Pods known, terminal ones included."),
 		addresses: desc("index_addresses", "Addresses held by at least one live Pod."),

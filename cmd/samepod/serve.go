@@ -37,6 +37,7 @@ type serveFlags struct {
 	admin        string
 	pprof        bool
 	requireReady bool
+	unhealthy    bool // when stale
 	drainDelay   time.Duration
 	drainTimeout time.Duration
 	logFormat    string
@@ -75,6 +76,7 @@ func newServe() *cobra.Command {
 	flags.StringVar(&f.admin, "admin-listen", "127.0.0.1:9193", "loopback `address` of /history?address=<ip>, /shared and, with --pprof, /debug/pprof; empty for none")
 	flags.BoolVar(&f.pprof, "pprof", false, "offer /debug/pprof on the admin listener")
 	flags.BoolVar(&f.requireReady, "require-ready", false, "also ask for the Pod's Ready condition")
+	flags.BoolVar(&f.unhealthy, "unhealthy-when-stale", false, "tell Envoy NOT_SERVING while the view is stale, so that it asks another replica; with none left that is 503 no-verdict in place of view-stale")
 	flags.DurationVar(&f.drainDelay, "drain-delay", 3*time.Second, "on SIGTERM, how long to go on answering as NOT_SERVING; at least Envoy's health check interval times its unhealthy threshold (2 s as rendered)")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 10*time.Second, "after that, how long running checks may take")
 	flags.StringVar(&f.logFormat, "log-format", "json", "json or text")
@@ -149,7 +151,7 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	defer listeners.close()
 
 	reg := prometheus.NewRegistry()
-	ready := &readiness{index: index, tls: keeper, notes: append(notes(conf, f), source.notes...)}
+	ready := &readiness{index: index, tls: keeper, notes: append(notes(conf, f), source.notes...), unhealthyWhenStale: f.unhealthy}
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newCollector(index, ready, logDropped))
 	check := authz.NewServer(authz.Config{
 		Claims: conf.claims, Policy: conf.policy, Look: index.Look, History: index.History,
@@ -182,7 +184,7 @@ func (s *service) run(ctx context.Context) error {
 	defer stopFollowing()
 
 	group.Go(func() error { return s.follow(following) })
-	group.Go(func() error { s.ready.report(following, s.log); return nil })
+	group.Go(func() error { s.ready.report(following, s.log, s.endpoint.SetServing); return nil })
 	if s.tls != nil {
 		group.Go(func() error { return s.tls.Run(following, tlsPoll) })
 	}
@@ -195,16 +197,6 @@ func (s *service) run(ctx context.Context) error {
 	if s.listeners.admin != nil {
 		group.Go(func() error { return serveHTTP(admin, s.listeners.admin) })
 	}
-	group.Go(func() error {
-		select {
-		case <-s.index.Synced():
-			s.endpoint.SetServing(true)
-			s.ready.serving.Store(true)
-			s.log.Info("serving", "pods", s.index.Size().Pods)
-		case <-following.Done():
-		}
-		return nil
-	})
 	group.Go(func() error {
 		select {
 		case <-ctx.Done():

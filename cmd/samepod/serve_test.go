@@ -241,6 +241,27 @@ func TestServeReadiness(t *testing.T) {
 	i.eventually("it heals", func() bool { return i.check(conn, "ns/a", "A", "10.0.0.1:80") == "same-pod" })
 }
 
+// TestUnhealthyWhenStale: with the flag Envoy is sent to another replica while the
+// view is stale, and back when it is fresh. TestServeReadiness is the control.
+func TestUnhealthyWhenStale(t *testing.T) {
+	i := startServe(t, minimal, "--unhealthy-when-stale")
+	client := healthv1.NewHealthClient(i.dial(i.start.Listen[0]))
+	told := func(want healthv1.HealthCheckResponse_ServingStatus) func() bool {
+		return func() bool {
+			h, err := client.Check(t.Context(), &healthv1.HealthCheckRequest{Service: "envoy.service.auth.v3.Authorization"})
+			return err == nil && h.GetStatus() == want
+		}
+	}
+	i.eventually("it serves", told(healthv1.HealthCheckResponse_SERVING))
+	i.write("pods.yaml", "kind: [")
+	i.eventually("it is unhealthy", told(healthv1.HealthCheckResponse_NOT_SERVING))
+	if _, body := i.get(i.start.Health, "/metrics"); !strings.Contains(body, "samepod_serving 0") {
+		t.Error("the metric says that it serves")
+	}
+	i.write("pods.yaml", onePod)
+	i.eventually("it is healthy again", told(healthv1.HealthCheckResponse_SERVING))
+}
+
 // TestServeDrain: on SIGTERM health drops first, checks are answered meanwhile, and
 // the exit code is 0.
 func TestServeDrain(t *testing.T) {
