@@ -221,6 +221,8 @@ func (p Params) Validate() error {
 		return problem("upstream", "assert: Envoy %v cannot compare the host that it picks with the verified address (upstream_rbac is in %v and newer); use resolve, or --accept-unasserted if something else compares", p.Version, sinceAssert)
 	case p.UpstreamProtocol != HTTP1 && p.UpstreamProtocol != Downstream:
 		return problem("upstream-protocol", "%q; allowed: http1, downstream", p.UpstreamProtocol)
+	case p.Admin.IsValid() && p.Admin == p.Listen && p.Listen.Port() != 0:
+		return problem("admin", "%v is --listen as well", p.Admin)
 	case !clusterName.MatchString(p.Cluster) || p.Cluster == authzCluster:
 		return problem("cluster", "%q; allowed: letters, digits and _.|:/-, but not %s, which is samepod's own", p.Cluster, authzCluster)
 	case p.Upstream == Assert && len(p.Endpoints) == 0:

@@ -3,11 +3,13 @@ package lab_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/samepod/samepod/lab"
@@ -126,6 +129,41 @@ func TestExampleExisting(t *testing.T) {
 	checkProblem(t, "after", command(a.envoy), 409, "pod-terminal", false)
 	if got := second.Executed(); len(got) != 1 {
 		t.Errorf("B executed %d commands, want the one of the Envoy before", len(got))
+	}
+}
+
+// TestExampleSidecarPermissions: the API server takes what the Pod may, which is what
+// samepod needs.
+func TestExampleSidecarPermissions(t *testing.T) {
+	kube := sharedKube(t)
+	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+	if err := kube.CreateNamespace(t.Context(), "gateway"); err != nil {
+		t.Fatal(err)
+	}
+	read := yaml.NewDecoder(bytes.NewReader(must(os.ReadFile(examples + "sidecar/rbac.yaml"))(t)))
+	var account corev1.ServiceAccount
+	var role rbacv1.ClusterRole
+	var binding rbacv1.ClusterRoleBinding
+	for _, into := range []any{&account, &role, &binding} {
+		var tree any
+		if err := read.Decode(&tree); err != nil {
+			t.Fatal(err)
+		}
+		strict := json.NewDecoder(bytes.NewReader(must(json.Marshal(tree))(t)))
+		strict.DisallowUnknownFields()
+		if err := strict.Decode(into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err1 := kube.Client.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(), &account, dry)
+	_, err2 := kube.Client.RbacV1().ClusterRoles().Create(t.Context(), &role, dry)
+	_, err3 := kube.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), &binding, dry)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Error(err)
+	}
+	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}}
+	if !reflect.DeepEqual(role.Rules, want) || binding.RoleRef.Name != role.Name || len(binding.Subjects) != 1 || binding.Subjects[0].Name != account.Name || binding.Subjects[0].Namespace != account.Namespace {
+		t.Errorf("%+v, bound by %+v", role.Rules, binding)
 	}
 }
 

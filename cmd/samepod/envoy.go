@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,7 +26,7 @@ type envoyFlags struct {
 	endpoints  []string
 	cidrs      []string
 	ports      []string
-	extensions map[string]string
+	extensions []string
 	params     envoy.Params // what needs no reading
 }
 
@@ -54,6 +55,9 @@ func newEnvoy() *cobra.Command {
 				p, err := f.read()
 				if err != nil {
 					return err
+				}
+				if cmd.Flags().Changed("upstream-idle") && !p.Partitions() {
+					return fmt.Errorf("--upstream-idle: without effect; Envoy %v keeps no connection to a Pod", p.Version)
 				}
 				text, err := c.render(p)
 				if wrong, ok := errors.AsType[*envoy.ParamError](err); ok {
@@ -101,7 +105,7 @@ func (f *envoyFlags) bootstrap(flags *pflag.FlagSet) {
 }
 
 func (f *envoyFlags) filters(flags *pflag.FlagSet) {
-	flags.StringToStringVar(&f.extensions, "context-extension", nil, "`key=value` that the route tells samepod; may be repeated")
+	flags.StringArrayVar(&f.extensions, "context-extension", nil, "`key=value` that the route tells samepod; may be repeated")
 	flags.BoolVar(&f.params.WebSocket, "websocket", f.params.WebSocket, "let WebSocket upgrades through")
 	flags.BoolVar(&f.params.PathHardening, "path-hardening", f.params.PathHardening, "reject escaped slashes and underscores in header names, merge slashes: for dialects that read the path")
 	flags.StringArrayVar(&f.params.CORSOrigins, "cors-origin", nil, "`origin` whose pages may call Pods, such as https://console.example.org, or * for all; may be repeated. Preflights are answered before the check")
@@ -161,7 +165,14 @@ func (f *envoyFlags) read() (envoy.Params, error) {
 		}
 		p.Endpoints = append(p.Endpoints, e)
 	}
-	p.ContextExtensions = f.extensions
+	p.ContextExtensions = map[string]string{}
+	for _, text := range f.extensions {
+		key, value, ok := strings.Cut(text, "=")
+		if _, twice := p.ContextExtensions[key]; !ok || key == "" || twice {
+			return p, fmt.Errorf("--context-extension: %q; allowed: key=value, each key once", text)
+		}
+		p.ContextExtensions[key] = value
+	}
 	return f.readPolicy(p)
 }
 

@@ -58,7 +58,7 @@ func (r *readiness) report(ctx context.Context, log *slog.Logger, serve func(boo
 			stale[f.Name] = now
 			anyStale = anyStale || now
 		}
-		if should := synced && !(anyStale && r.unhealthyWhenStale); should != r.serving.Load() {
+		if should := synced && (!anyStale || !r.unhealthyWhenStale); should != r.serving.Load() {
 			r.serving.Store(should)
 			serve(should)
 			if should {

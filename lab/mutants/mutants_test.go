@@ -109,7 +109,7 @@ var mutants = []struct {
 	{"the service serves without its certificate", "cmd/samepod/serve.go", "endpoint.Credentials = keeper.Credentials()", "", "TestServeTLS$"},
 	{"a connection lives for ever", "cmd/samepod/serve.go", ", ConnectionAge: f.maxAge}", "}", "TestConnectionAge$"},
 	{"any number of connections", "cmd/samepod/listen.go", "netutil.LimitListener(next, f.maxConns)", "netutil.LimitListener(next, 1<<20)", "TestMaxConnections$"},
-	{"Envoy goes on asking a replica that is stale", "cmd/samepod/health.go", "should := synced && !(anyStale && r.unhealthyWhenStale)", "should := synced", "TestUnhealthyWhenStale$"},
+	{"Envoy goes on asking a replica that is stale", "cmd/samepod/health.go", "should := synced && (!anyStale || !r.unhealthyWhenStale)", "should := synced", "TestUnhealthyWhenStale$"},
 	{"an expired certificate is ready", "cmd/samepod/health.go", "notReady = \"tls: \" + expired", "_ = notReady", "TestServeTLS$"},
 
 	{"no client needs a certificate", "mtls/files.go", "tls.RequireAndVerifyClientCert", "tls.VerifyClientCertIfGiven", "TestClients$"},
