@@ -105,7 +105,7 @@ func (s *subject) walkFilter(l located[*listenerv3.Listener], outer []filter, f 
 	case *tcpv3.TcpProxy:
 		s.walkTCP(outer, f, m)
 	default:
-		if names(f.is, s.params.Cluster) {
+		if s.namesProtected(f.is) {
 			s.bypasses = append(s.bypasses, gapf(f.place, "%s names %s", f.kind, s.params.Cluster))
 			return
 		}

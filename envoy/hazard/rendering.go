@@ -9,7 +9,6 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
-	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
 	statev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
@@ -115,14 +114,10 @@ func (s *subject) findClusters() {
 			s.protected = append(s.protected, c)
 		}
 	}
-	for grown := true; grown; { // an aggregate may lead to an aggregate
+	for grown := true; grown; { // one of clusters may lead to one of clusters
 		grown = false
 		for _, c := range s.clusters {
-			var members aggregatev3.ClusterConfig
-			if s.isProtected(c.is.GetName()) || c.is.GetClusterType().GetTypedConfig().UnmarshalTo(&members) != nil {
-				continue
-			}
-			if slices.ContainsFunc(members.GetClusters(), s.isProtected) {
+			if !s.isProtected(c.is.GetName()) && s.namesProtected(c.is.GetClusterType().GetTypedConfig()) {
 				s.reaching, grown = append(s.reaching, c), true
 			}
 		}

@@ -23,6 +23,10 @@ var rules = []struct {
 		"Put samepod's gRPC ext_authz, as samepod envoy filters prints it, into this chain, or route elsewhere.",
 	}, checkMissing},
 	{Rule{
+		"sends-itself", Hazard, "This filter fetches answers from the cluster of the route itself, past the check and past what asserts. What it has stored of one Pod it gives to callers of another.",
+		"Take cache and cache_v2 off chains with protected routes.",
+	}, sendsItself},
+	{Rule{
 		"check-disabled", Hazard, "The check is switched off, or replaced, on a route that leads to the protected cluster.",
 		"Take ExtAuthzPerRoute.disabled, FilterConfig.disabled and service overrides off protected routes.",
 	}, checkDisabled},
@@ -48,7 +52,7 @@ var rules = []struct {
 	}, clearRouteCache},
 	{Rule{
 		"filter-between", Hazard, "A filter behind the check can clear the route, or rewrite the address and what it is compared with.",
-		"Move it in front of ext_authz; behind it are set_filter_state and the router only.",
+		"Move it in front of ext_authz; behind it are set_filter_state and the router only, and in the cluster upstream_rbac and upstream_codec.",
 	}, filterBetween},
 	{Rule{
 		"address-copy", Hazard, "The verified address is not copied directly behind the check, so what is dialled or compared can differ from it.",
@@ -67,7 +71,7 @@ var rules = []struct {
 		"Put the upstream_rbac of samepod envoy cluster in front of upstream_codec; it needs Envoy 1.39. Below, use resolve.",
 	}, assertionMissing},
 	{Rule{
-		"several-addresses", Hazard, "A host of this cluster can have several addresses: Envoy asserts the first one and may dial the next.",
+		"several-addresses", Hazard, "A host of this cluster can have several addresses, of which Envoy asserts the first one and may dial another, or it hands requests to other clusters.",
 		"Use STATIC, STRICT_DNS or EDS with one address for each endpoint, or resolve.",
 	}, severalAddresses},
 	{Rule{
@@ -100,7 +104,7 @@ var rules = []struct {
 	}, otherCluster},
 	{Rule{
 		"connect", Hazard, "A tunnel that Envoy ends is a raw connection: nothing is asserted for it, and what is in it is never checked. A CONNECT has no path, which has ended Envoy in ext_authz (CVE-2026-73547).",
-		"No CONNECT and CONNECT-UDP in upgrade_configs of routes behind the check.",
+		"No CONNECT and CONNECT-UDP in upgrade_configs of routes behind the check, nor of their connection manager.",
 	}, connect},
 	{Rule{
 		"client-headers", Hazard, "A client can name a destination, a retry policy or a Pod uid in headers that Envoy or the Pod obeys.",

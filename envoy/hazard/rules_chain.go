@@ -11,6 +11,7 @@ import (
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	setstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_filter_state/v3"
+	codecv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/upstream_codec/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
@@ -44,7 +45,12 @@ func filterBetween(s *subject, found report) {
 	for _, c := range s.checked() {
 		for _, f := range c.filters[c.check+1:] {
 			switch m := f.is.(type) {
-			case *setstatev3.Config, *routerv3.Router:
+			case *setstatev3.Config:
+				continue
+			case *routerv3.Router:
+				if len(m.GetUpstreamHttpFilters()) > 0 {
+					found(f.field("upstream_http_filters"), "set, behind the check")
+				}
 				continue
 			case *rbacv3.RBAC:
 				if s.want.guard != nil && proto.Equal(m, s.want.guard) {
@@ -53,6 +59,15 @@ func filterBetween(s *subject, found report) {
 			}
 			runs := func(r route) bool { _, off := f.disabledOn(r); return !off }
 			if slices.ContainsFunc(c.protectedRoutes(), runs) {
+				found(f.place, "%s, behind the check", f.title())
+			}
+		}
+	}
+	for _, c := range s.protected {
+		for _, f := range s.upstreamFilters(c) {
+			switch f.is.(type) {
+			case *rbacv3.RBAC, *codecv3.UpstreamCodec:
+			default:
 				found(f.place, "%s, behind the check", f.title())
 			}
 		}

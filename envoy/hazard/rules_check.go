@@ -38,12 +38,15 @@ func notJudged(s *subject, found report) {
 	}
 	for _, c := range s.checked() {
 		for _, f := range c.filters[:c.check] {
-			switch {
-			case f.is == nil:
-				found(f.place, "the configuration of this filter is elsewhere")
-			case !f.in(harmlessHTTP) && !f.in(writesMetadata) && !f.in(runsCode):
+			if f.is != nil && !f.in(harmlessHTTP) && !f.in(writesMetadata) && !f.in(runsCode) && !f.in(fetches) {
 				found(f.place, "a filter of type %s in front of the check", f.kind)
 			}
+		}
+	}
+	s.judgeSenders(found)
+	for _, c := range s.clusters {
+		if !s.isProtected(c.is.GetName()) && !isLeaf(c.is) {
+			found(c.field("cluster_type"), "%s, which may lead to other clusters", printable(c.is.GetClusterType().GetName()))
 		}
 	}
 	for _, c := range s.protected {
