@@ -25,12 +25,13 @@ const (
 	addressKey   = "envoy.network.transport_socket.original_dst_address"
 	copyKey      = "samepod.upstream"
 	uidKey       = "samepod.pod_uid"
+	nameKey      = "envoy.network.upstream_subject_alt_names"
 	namespace    = "envoy.filters.http.ext_authz"
 	httpOptions  = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 )
 
 // stateKeys are the objects of filter state that only samepod's copies may write.
-var stateKeys = []string{addressKey, copyKey, uidKey}
+var stateKeys = []string{addressKey, copyKey, uidKey, nameKey}
 
 // subject is what the rules look at: the configuration, every way to the protected
 // cluster in it, and what samepod renders for the same arrangement.
@@ -65,6 +66,7 @@ func newSubject(c *config, o Options) (*subject, error) {
 	p := envoy.DefaultParams()
 	p.AcceptUnasserted = true
 	p.ClaimHeaders = o.ClaimHeaders
+	p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/any", PodUIDPrefix: wantPrefix} // for the copy of the name
 	if o.Cluster != "" {
 		p.Cluster = o.Cluster
 	}

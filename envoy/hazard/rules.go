@@ -31,6 +31,10 @@ var rules = []struct {
 		"Take ExtAuthzPerRoute.disabled, FilterConfig.disabled and service overrides off protected routes.",
 	}, checkDisabled},
 	{Rule{
+		"samepod-unproven", Hazard, "Whoever is on the path to samepod can answer in its place, and so allow anything and name any address.",
+		"Reach samepod by loopback or a unix socket, or use --samepod-tls-ca-secret and --samepod-tls-name of samepod envoy cluster.",
+	}, samepodUnproven},
+	{Rule{
 		"failure-mode-allow", Hazard, "When samepod is down or slow, requests pass unchecked.",
 		"Set failure_mode_allow: false.",
 	}, failureModeAllow},
@@ -78,6 +82,10 @@ var rules = []struct {
 		"pool-shared", Hazard, "A connection that was opened to one Pod is used for another Pod at the same address.",
 		"From 1.38 copy samepod.pod_uid as it is rendered; below, set max_requests_per_connection: 1.",
 	}, poolShared},
+	{Rule{
+		"pod-unproven", Hazard, "Envoy speaks TLS to Pods and takes more than the verified Pod's certificate: whoever has the address by then, or is on the path, answers.",
+		"Use --upstream-tls-ca-secret with --upstream-tls-uid-prefix or --upstream-tls-name of samepod envoy filters and cluster.",
+	}, podUnproven},
 	{Rule{
 		"connection-limit", Hazard, "A request waits for a connection with its verdict in hand, and is sent when the address has another owner.",
 		"Set max_connections: 4294967295 for both priorities, no per_host_thresholds, no preconnect_policy; max_requests is the limit.",

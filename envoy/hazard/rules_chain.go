@@ -96,7 +96,7 @@ func (c chain) copies() []located[*statev3.FilterStateValue] {
 	return all
 }
 
-// addressCopy leaves the copy of the uid to poolShared.
+// addressCopy leaves the copy of the uid to poolShared, that of a name to podUnproven.
 func addressCopy(s *subject, found report) {
 	for _, c := range s.checked() {
 		all := c.copies()
@@ -104,7 +104,7 @@ func addressCopy(s *subject, found report) {
 			key := want.GetObjectKey()
 			i := slices.IndexFunc(all, func(v located[*statev3.FilterStateValue]) bool { return v.is.GetObjectKey() == key })
 			switch {
-			case key == uidKey:
+			case key == uidKey, key == nameKey:
 			case i < 0:
 				found(c.place, "%s is not copied directly behind %s", key, c.filters[c.check].name)
 			case !s.sameCopy(all[i].is, want):
@@ -173,7 +173,7 @@ func addressWriter(s *subject, found report) {
 
 // writersInChain reports filters of the chain, and configurations of routes, that
 // name what only samepod may set. The first copy directly behind the check is the
-// rendered one, or addressCopy and poolShared say that it is not.
+// rendered one, or addressCopy, poolShared and podUnproven say that it is not.
 func (s *subject) writersInChain(c chain, found report) {
 	behind := map[place]bool{}
 	for _, v := range c.copies() {

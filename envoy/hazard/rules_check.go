@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -56,23 +55,11 @@ func notJudged(s *subject, found report) {
 		if c.is.GetUpstreamConfig() != nil {
 			found(c.field("upstream_config"), "an extension makes the connections")
 		}
-		judgeSocket(c.field("transport_socket"), c.is.GetTransportSocket(), found)
-		for i, m := range c.is.GetTransportSocketMatches() {
-			judgeSocket(c.item("transport_socket_matches", m.GetName(), i), m.GetTransportSocket(), found)
+		for _, t := range sockets(c) { // that of a forward proxy connects to somebody else than the host
+			if !t.plain && t.tls == nil {
+				found(t.place, "a transport socket of type %s", t.kind)
+			}
 		}
-	}
-}
-
-// judgeSocket: a transport socket may connect to somebody else than the host, as
-// that of a forward proxy does.
-func judgeSocket(at place, t *corev3.TransportSocket, found report) {
-	if t == nil {
-		return
-	}
-	f := open(at, t.GetName(), t.GetTypedConfig())
-	kind, _, _ := strings.Cut(strings.TrimPrefix(f.kind, "envoy.extensions.transport_sockets."), ".")
-	if !slices.Contains([]string{"alts", "proxy_protocol", "quic", "raw_buffer", "starttls", "tcp_stats", "tls"}, kind) {
-		found(at, "a transport socket of type %s", f.kind)
 	}
 }
 

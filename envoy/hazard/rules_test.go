@@ -137,19 +137,22 @@ const (
 	aggregate = `{name: all, connect_timeout: 1s, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.aggregate, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [samepod_verified]}}}`
 )
 
+// row is a fragment that is put over a part of a rendering, and where it is found.
+type row struct {
+	rule     string
+	version  envoy.Version
+	upstream envoy.Arrangement
+	part     string
+	fragment string
+	where    string
+}
+
 // TestRules breaks one thing at a time in what samepod renders; exactly that rule
 // is reported, there, and what stands behind a semicolon.
 func TestRules(t *testing.T) {
 	const resolve, assert, both = envoy.Resolve, envoy.Assert, envoy.Both
 	covered := map[string]bool{"nothing-protected": true, "envoy-version": true, "envoy-patch": true}
-	for _, tc := range []struct {
-		rule     string
-		version  envoy.Version
-		upstream envoy.Arrangement
-		part     string
-		fragment string
-		where    string
-	}{
+	for _, tc := range slices.Concat(tlsRows, []row{
 		{"check-missing", 40, both, "filter", `{typed_config: {grpc_service: null, http_service: {server_uri: {uri: x, cluster: x, timeout: 1s}}}}`, "$F"},
 		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: back, filter_chains: [{filters: [` + nakedHCM + `]}]}]}}`, "static_resources.listeners[back].filter_chains[0].http_connection_manager.http_filters"},
 		{"check-missing", 40, both, "listener", `{filter_chains+: [{name: x, filters: [` + nakedHCM + `]}]}`, "$L.filter_chains[x].http_connection_manager.http_filters"},
@@ -224,6 +227,7 @@ func TestRules(t *testing.T) {
 		{"pool-shared", 40, resolve, "copies", `{on_request_headers: [{object_key: envoy.network.transport_socket.original_dst_address, skip_if_empty: true, format_string: {text_format_source: {inline_string: "%DYNAMIC_METADATA(envoy.filters.http.ext_authz:samepod_upstream)%"}}}]}`, "$F"},
 		{"connection-limit", 40, both, "cluster", `{circuit_breakers: {thresholds: [{max_retries: 0, max_connections: 4294967295}, {priority: HIGH, max_retries: 0, max_connections: 1024}]}}`, "$C.circuit_breakers.thresholds[HIGH].max_connections"},
 		{"connection-limit", 40, both, "cluster", `{circuit_breakers: {per_host_thresholds: [{max_connections: 1}]}}`, "$C.circuit_breakers.per_host_thresholds"},
+		{"address-writer", 40, both, "chain", `{+filters: [{name: n, typed_config: {` + types + `network.set_filter_state.v3.Config, on_new_connection: [{object_key: envoy.network.upstream_subject_alt_names, format_string: {text_format_source: {inline_string: x}}}]}}]}`, "$L.filter_chains[0].filters[n]"},
 		{"connection-limit", 40, both, "cluster", `{preconnect_policy: {per_upstream_preconnect_ratio: 2}}`, "$C.preconnect_policy"},
 		{"retry", 40, both, "action", `{retry_policy: {retry_on: connect-failure}}`, "$R.route.retry_policy"},
 		{"retry", 40, both, "host", `{retry_policy: {retry_on: 5xx, num_retries: 1}}`, "$H.retry_policy"},
@@ -281,7 +285,7 @@ func TestRules(t *testing.T) {
 		{"not-judged", 40, both, "config", `{vhds: {config_source: {ads: {}}}}`, "$M.route_config.vhds"},
 		{"not-judged", 40, assert, "cluster", `{type: EDS, load_assignment: null, eds_cluster_config: {eds_config: {ads: {}}}}`, "$C.eds_cluster_config"},
 		{"not-judged", 40, both, "root", `{static_resources: {listeners+: [{name: x, filter_chains: [{filters: [{name: h, typed_config: {` + types + `network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: x, rds: {route_config_name: r, config_source: {ads: {}}}}}]}]}]}}`, "static_resources.listeners[x].filter_chains[0].http_connection_manager.rds"},
-	} {
+	}) {
 		all, err := hazard.Check(mutated(t, tc.version, tc.upstream, tc.part, tc.fragment), options(tc.version, tc.upstream))
 		want := strings.Split(tc.rule+" "+places.Replace(tc.where), "; ")
 		slices.Sort(want)
