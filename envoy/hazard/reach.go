@@ -31,6 +31,7 @@ type route struct {
 	place // of the route
 
 	action    *routev3.RouteAction
+	cluster   string  // empty if it is chosen later
 	levels    []level // the general ones first
 	table     located[*routev3.RouteConfiguration]
 	hosts     located[*routev3.VirtualHost]

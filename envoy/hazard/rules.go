@@ -35,6 +35,10 @@ var rules = []struct {
 		"Reach samepod by loopback or a unix socket, or use --samepod-tls-ca-secret and --samepod-tls-name of samepod envoy cluster.",
 	}, samepodUnproven},
 	{Rule{
+		"samepod-exposed", Hazard, "Callers reach samepod itself: they can ask it where any Pod is, and whose address that was.",
+		"Take routes to the cluster of samepod away. Only the check asks it.",
+	}, samepodExposed},
+	{Rule{
 		"failure-mode-allow", Hazard, "When samepod is down or slow, requests pass unchecked.",
 		"Set failure_mode_allow: false.",
 	}, failureModeAllow},
@@ -143,6 +147,10 @@ var rules = []struct {
 		"Make sure that only trusted callers reach it, or keep it from dialling the addresses of Pods.",
 	}, otherDestination},
 	{Rule{
+		"check-timeout", Note, "A check that may take so long gives a verdict that is as old when the request is sent, and holds requests while samepod is stuck.",
+		"Set a grpc_service.timeout of at most 5s; samepod envoy filters prints 0.5s.",
+	}, checkTimeout},
+	{Rule{
 		"request-body", Note, "Requests are read to their end before they are checked: samepod, which needs no body, gets it, and streams hang.",
 		"Take with_request_body away.",
 	}, requestBody},
@@ -183,7 +191,7 @@ var rules = []struct {
 		"Set max_stream_duration on protected routes; 0s says that no bound is meant.",
 	}, streamBound},
 	{Rule{
-		"admin-open", Note, "The admin interface can change the runtime, drain listeners and show secrets, and is not on loopback.",
+		"admin-open", Note, "The admin interface can change the runtime, which overrides circuit breakers, drain listeners and show secrets, and is not on loopback. Every Envoy with an admin interface has that runtime layer unless layered_runtime names others.",
 		"Bind it to 127.0.0.1 or a unix socket.",
 	}, adminOpen},
 }

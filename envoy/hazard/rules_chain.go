@@ -129,11 +129,12 @@ func addressCopy(s *subject, found report) {
 
 func poolShared(s *subject, found report) {
 	for _, c := range s.protected {
-		if protocol(c.is).GetCommonHttpProtocolOptions().GetMaxRequestsPerConnection().GetValue() == 1 {
+		most := protocol(c.is).GetCommonHttpProtocolOptions().GetMaxRequestsPerConnection()
+		if most.GetValue() == 1 {
 			continue
 		}
 		if !s.params.Partitions() {
-			found(protocolPlace(c.place).field("common_http_protocol_options").field("max_requests_per_connection"), "not 1, and Envoy %v cannot keep connections apart by Pod uid", s.params.Version)
+			found(protocolPlace(c.place).field("common_http_protocol_options").field("max_requests_per_connection"), "%s, and Envoy %v cannot keep connections apart by Pod uid", value(most, "unlimited"), s.params.Version)
 			continue
 		}
 		for _, c := range s.checked() {

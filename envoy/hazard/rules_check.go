@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
@@ -30,11 +31,7 @@ func notJudged(s *subject, found report) {
 	if len(s.protected) == 0 {
 		found(place("").item("clusters", s.params.Cluster, 0), "this cluster is not in the configuration")
 	}
-	for i, l := range s.runtime.GetLayers() {
-		if mentions(l.GetStaticLayer(), "circuit_breakers") {
-			found(place("layered_runtime").item("layers", l.GetName(), i), "overrides circuit_breakers")
-		}
-	}
+	s.judgeRuntime(found)
 	for _, c := range s.checked() {
 		for _, f := range c.filters[:c.check] {
 			if f.is != nil && !f.in(harmlessHTTP) && !f.in(writesMetadata) && !f.in(runsCode) && !f.in(fetches) {
@@ -59,6 +56,23 @@ func notJudged(s *subject, found report) {
 			if !t.plain && t.tls == nil {
 				found(t.place, "a transport socket of type %s", t.kind)
 			}
+		}
+	}
+}
+
+// judgeRuntime: a layer can override the circuit breakers, and with them what keeps
+// requests from waiting and from being sent again. An admin_layer is in every Envoy
+// that names no layers; who reaches the admin interface is adminOpen's.
+func (s *subject) judgeRuntime(found report) {
+	for i, l := range s.runtime.GetLayers() {
+		at := place("layered_runtime").item("layers", l.GetName(), i)
+		switch {
+		case l.GetDiskLayer() != nil:
+			found(at.field("disk_layer"), "what is in these files may override circuit_breakers")
+		case l.GetRtdsLayer() != nil:
+			found(at.field("rtds_layer"), "what the management server sends may override circuit_breakers")
+		case mentions(l.GetStaticLayer(), "circuit_breakers"):
+			found(at, "overrides circuit_breakers")
 		}
 	}
 }
@@ -147,6 +161,16 @@ func metadataIngestion(s *subject, found report) {
 	})
 }
 
+// checkTimeout: none is 200 ms, and 0 is none at all.
+func checkTimeout(s *subject, found report) {
+	const most = 5 * time.Second
+	s.eachCheck(func(at place, m *authzv3.ExtAuthz) {
+		if t := m.GetGrpcService().GetTimeout(); t != nil && (t.AsDuration() == 0 || t.AsDuration() > most) {
+			found(at.field("grpc_service").field("timeout"), "%v; the most is %v, and 0 is no bound", t.AsDuration(), most)
+		}
+	})
+}
+
 func requestBody(s *subject, found report) {
 	s.eachCheck(func(at place, m *authzv3.ExtAuthz) {
 		if m.GetWithRequestBody() != nil {
@@ -213,11 +237,15 @@ func judgeHealth(c located[*clusterv3.Cluster], want *clusterv3.Cluster, found r
 	most := want.GetHealthChecks()[0].GetNoTrafficInterval().AsDuration()
 	for i, h := range c.is.GetHealthChecks() {
 		if h.GetNoTrafficInterval() == nil || h.GetNoTrafficInterval().AsDuration() > most {
-			found(c.item("health_checks", "", i).field("no_traffic_interval"), "more than %v; unset is 60s", most)
+			found(c.item("health_checks", "", i).field("no_traffic_interval"), "%s; the most is %v", duration(h.GetNoTrafficInterval(), "60s"), most)
 		}
 	}
 	if p := c.is.GetCommonLbConfig().GetHealthyPanicThreshold(); p == nil || p.GetValue() != 0 {
-		found(c.field("common_lb_config").field("healthy_panic_threshold"), "not 0: replicas that are not ready are asked")
+		what := "unset, which is 50"
+		if p != nil {
+			what = strconv.FormatFloat(p.GetValue(), 'g', -1, 64)
+		}
+		found(c.field("common_lb_config").field("healthy_panic_threshold"), "%s: replicas that are not ready are asked", what)
 	}
 }
 

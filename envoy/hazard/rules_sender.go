@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 )
 
 // Rules about what sends requests besides routes.
@@ -51,6 +53,31 @@ func (s *subject) judgeSenders(found report) {
 func (s *subject) judgeSender(f filter, found report) {
 	if s.namesProtected(f.is) && !f.in(kindsOfReaders) || f.in(runsCode) && mentions(f.is, s.params.Cluster) {
 		found(f.place, "%s, which names %s, or what leads there", f.title(), s.params.Cluster)
+	}
+}
+
+// samepodExposed looks at every way, also where nothing is protected.
+func samepodExposed(s *subject, found report) {
+	authz := map[string]bool{authzCluster: true}
+	s.eachCheck(func(_ place, m *authzv3.ExtAuthz) {
+		authz[m.GetGrpcService().GetEnvoyGrpc().GetClusterName()] = true
+	})
+	delete(authz, "") // google_grpc
+	for _, c := range s.chains {
+		for _, r := range c.routes {
+			if authz[r.cluster] {
+				found(r.field("route"), "leads to %s", printable(r.cluster))
+			}
+		}
+	}
+	for _, l := range s.listeners {
+		for i, chain := range append(slices.Clone(l.is.GetFilterChains()), l.is.GetDefaultFilterChain()) {
+			for _, f := range s.networkFilters(l.item("filter_chains", chain.GetName(), i), chain.GetFilters()) {
+				if m, ok := f.is.(*tcpv3.TcpProxy); ok && authz[m.GetCluster()] {
+					found(f.place, "tcp_proxy sends connections to %s", printable(m.GetCluster()))
+				}
+			}
+		}
 	}
 }
 

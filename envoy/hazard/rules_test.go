@@ -132,8 +132,6 @@ const (
 	nakedHCM  = `{name: envoy.filters.network.http_connection_manager, typed_config: ` + naked + `}`
 	otherTCP  = `{name: tcp, typed_config: {` + types + `network.tcp_proxy.v3.TcpProxy, stat_prefix: t, cluster: other}}`
 	scoped    = `{name: h, typed_config: {` + types + `network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: x, http_filters: [` + router + `], scoped_routes: {name: s, scoped_route_configurations_list: {scoped_route_configurations: [{name: a, route_configuration: {virtual_hosts: [{name: v, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: samepod_verified}}]}]}}, {name: b, route_configuration_name: elsewhere}]}}}}`
-	cache     = `{name: cache, typed_config: {` + types + `http.cache.v3.CacheConfig, typed_config: {"@type": type.googleapis.com/envoy.extensions.http.cache.simple_http_cache.v3.SimpleHttpCacheConfig}}}`
-	composite = `{name: other, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.composite, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.composite.v3.ClusterConfig, clusters: [{name: samepod_verified}]}}}`
 	aggregate = `{name: all, connect_timeout: 1s, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.aggregate, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [samepod_verified]}}}`
 )
 
@@ -152,7 +150,7 @@ type row struct {
 func TestRules(t *testing.T) {
 	const resolve, assert, both = envoy.Resolve, envoy.Assert, envoy.Both
 	covered := map[string]bool{"nothing-protected": true, "envoy-version": true, "envoy-patch": true}
-	for _, tc := range slices.Concat(tlsRows, []row{
+	for _, tc := range slices.Concat(tlsRows, senderRows, headerRows, []row{
 		{"check-missing", 40, both, "filter", `{typed_config: {grpc_service: null, http_service: {server_uri: {uri: x, cluster: x, timeout: 1s}}}}`, "$F"},
 		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: back, filter_chains: [{filters: [` + nakedHCM + `]}]}]}}`, "static_resources.listeners[back].filter_chains[0].http_connection_manager.http_filters"},
 		{"check-missing", 40, both, "listener", `{filter_chains+: [{name: x, filters: [` + nakedHCM + `]}]}`, "$L.filter_chains[x].http_connection_manager.http_filters"},
@@ -164,17 +162,7 @@ func TestRules(t *testing.T) {
 		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: sc, filter_chains: [{filters: [` + scoped + `]}]}]}}`, "static_resources.listeners[sc].filter_chains[0].http_connection_manager.http_filters; not-judged static_resources.listeners[sc].filter_chains[0].http_connection_manager.scoped_routes.scoped_route_configurations_list[b]"},
 		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: sni, filter_chains: [{filters: [{name: s, typed_config: {` + types + `network.sni_cluster.v3.SniCluster}}, ` + otherTCP + `]}]}]}}`, "static_resources.listeners[sni].filter_chains[0].filters[s]"},
 		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: redis, filter_chains: [{filters: [{name: r, typed_config: {` + types + `network.redis_proxy.v3.RedisProxy, prefix_routes: {catch_all_route: {cluster: samepod_verified}}}}]}]}]}}`, "static_resources.listeners[redis].filter_chains[0].filters[r]"},
-		{"sends-itself", 40, assert, "manager", `{+http_filters: [` + cache + `]}`, "$F[cache]"},
-		{"sends-itself", 40, both, "manager", `{+http_filters: [{name: c2, typed_config: {` + types + `http.cache_v2.v3.CacheV2Config}}]}`, "$F[c2]"},
 		{"filter-between", 40, both, "manager", `{+http_filters+: [` + cache + `]}`, "$F[cache]"},
-		{"not-judged", 40, both, "manager", `{+http_filters: [{name: k, typed_config: {` + types + `http.kill_request.v3.KillRequest}}]}`, "$F[k]"},
-		{"not-judged", 40, both, "manager", `{+http_filters: [{name: o, typed_config: {` + types + `http.ext_authz.v3.ExtAuthz, http_service: {server_uri: {uri: x, cluster: samepod_verified, timeout: 1s}}}}]}`, "$F[o]"},
-		{"not-judged", 40, both, "root", `{static_resources: {listeners+: [{name: x, filter_chains: [{filters: [{name: h, typed_config: {` + types + `network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: x, http_filters: [{name: lua, typed_config: {` + types + `http.lua.v3.Lua, default_source_code: {inline_string: "h:httpCall('samepod_verified')"}}}, ` + router + `]}}]}]}]}}`, "static_resources.listeners[x].filter_chains[0].http_connection_manager.http_filters[lua]"},
-		{"not-judged", 40, both, "root", `{static_resources: {listeners+: [{name: x, filter_chains: [{filters: [{name: h, typed_config: {` + types + `network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: x, http_filters: [{name: e, config_discovery: {config_source: {ads: {}}, type_urls: [x]}}, ` + router + `]}}]}]}]}}`, "static_resources.listeners[x].filter_chains[0].http_connection_manager.http_filters[e]"},
-		{"not-judged", 40, both, "host", `{+routes: [{name: o, match: {prefix: /o}, route: {cluster: other}, typed_per_filter_config: {x: {` + types + `http.ext_proc.v3.ExtProcPerRoute, overrides: {grpc_service: {envoy_grpc: {cluster_name: samepod_verified}}}}}}]}`, "$H.routes[o].typed_per_filter_config[x]"},
-		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: raw, filter_chains: [{filters: [` + otherTCP + `]}]}], clusters+: [` + composite + `]}}`, "static_resources.listeners[raw].filter_chains[0].filters[tcp]; several-addresses static_resources.clusters[other].cluster_type"},
-		{"several-addresses", 40, both, "root", `{static_resources: {clusters+: [` + aggregate + `, {name: more, cluster_type: {name: envoy.clusters.mcp_multicluster, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.mcp_multicluster.v3.ClusterConfig, servers: [{name: a, mcp_cluster: {cluster: all}}]}}}]}}`, "static_resources.clusters[all].cluster_type; several-addresses static_resources.clusters[more].cluster_type"},
-		{"not-judged", 40, both, "root", `{static_resources: {clusters+: [{name: m, cluster_type: {name: envoy.clusters.dynamic_modules, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dynamic_modules.v3.ClusterConfig}}}]}}`, "static_resources.clusters[m].cluster_type"},
 		{"check-disabled", 40, both, "action", `{cluster: null, weighted_clusters: {clusters: [{name: samepod_verified, weight: 1, typed_per_filter_config: {envoy.filters.http.ext_authz: ` + perRoute + `disabled: true}}}]}}`, "$R.route.weighted_clusters.clusters[samepod_verified].typed_per_filter_config[envoy.filters.http.ext_authz].disabled; other-cluster $R.route.weighted_clusters"},
 		{"check-disabled", 40, both, "route", `{typed_per_filter_config: {envoy.filters.http.ext_authz: ` + perRoute + `disabled: true}}}`, "$R.typed_per_filter_config[envoy.filters.http.ext_authz].disabled"},
 		{"check-disabled", 40, both, "host", `{typed_per_filter_config: {envoy.filters.http.ext_authz: ` + perRoute + `disabled: true}}}`, "$H.typed_per_filter_config[envoy.filters.http.ext_authz].disabled"},
@@ -248,13 +236,11 @@ func TestRules(t *testing.T) {
 		{"other-cluster", 40, both, "host", `{route_specifiers: [{name: x, typed_config: {"@type": type.googleapis.com/some.Specifier}}]}`, "$H.route_specifiers"},
 		{"connect", 40, both, "action", `{upgrade_configs: [{upgrade_type: CONNECT, connect_config: {}}]}`, "$R.route.upgrade_configs[CONNECT]"},
 		{"connect", 40, both, "host", `{+routes: [{name: c, match: {connect_matcher: {}}, route: {cluster: other, upgrade_configs: [{upgrade_type: CONNECT, connect_config: {}}]}}]}`, "$H.routes[c].route.upgrade_configs[CONNECT]"},
-		{"client-headers", 40, both, "manager", `{early_header_mutation_extensions: null}`, "$M.early_header_mutation_extensions"},
-		{"client-headers", 40, both, "host", `{request_headers_to_add: [{header: {key: X-Envoy-Retry-On, value: 5xx}}]}`, "$H.request_headers_to_add[0]"},
-		{"forged-answers", 40, both, "route", `{response_headers_to_remove: [x-samepod-reason]}`, "$R.response_headers_to_remove"},
-		{"early-hints", 39, both, "manager", `{proxy_100_continue: true}`, "$M.proxy_100_continue"},
-		{"trailers", 40, both, "options", `{explicit_http_config: {http_protocol_options: {enable_trailers: true}}}`, "$O.explicit_http_config.http_protocol_options.enable_trailers"},
-		{"trailers", 40, both, "options", `{explicit_http_config: {http_protocol_options: null, http2_protocol_options: {}}}`, "$O"},
 		{"opaque-filter", 40, both, "manager", `{+http_filters: [` + lua + `]}`, "$F[lua]"},
+		{"check-timeout", 40, both, "check", `{grpc_service: {timeout: 3600s}}`, "$E.grpc_service.timeout"},
+		{"check-timeout", 40, both, "check", `{grpc_service: {timeout: 0s}}`, "$E.grpc_service.timeout"},
+		{"not-judged", 40, both, "root", `{layered_runtime: {layers: [{name: d, disk_layer: {symlink_root: /x}}, {name: r, rtds_layer: {name: r, rtds_config: {ads: {}}}}, {name: a, admin_layer: {}}]}}`, "layered_runtime.layers[d].disk_layer; not-judged layered_runtime.layers[r].rtds_layer"},
+		{"other-destination", 40, both, "root", `{static_resources: {clusters+: [{name: dfp, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.dynamic_forward_proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig}}}]}}`, "static_resources.clusters[dfp].cluster_type"},
 		{"request-body", 40, both, "check", `{with_request_body: {max_request_bytes: 1}}`, "$E.with_request_body"},
 		{"request-body", 40, both, "route", `{typed_per_filter_config: {envoy.filters.http.ext_authz: ` + perRoute + `check_settings: {with_request_body: {max_request_bytes: 1}}}}}`, "$R.typed_per_filter_config[envoy.filters.http.ext_authz].check_settings.with_request_body"},
 		{"mutation-rules", 40, both, "check", `{decoder_header_mutation_rules: {disallow_all: false}}`, "$E.decoder_header_mutation_rules"},
@@ -262,7 +248,6 @@ func TestRules(t *testing.T) {
 		{"allowed-headers", 40, both, "check", `{allowed_headers: null}`, "$E.allowed_headers"},
 		{"allowed-headers", 40, both, "check", `{disallowed_headers: {patterns: [{exact: x-samepod-port}]}}`, "$E.allowed_headers"},
 		{"allowed-headers", 40, both, "check", `{encode_raw_headers: false}`, "$E.encode_raw_headers"},
-		{"claim-headers", 40, both, "route", `{request_headers_to_remove: [x-samepod-target, x-samepod-expect-pod-uid, x-samepod-recorded]}`, "$R.request_headers_to_remove"},
 		{"health-check", 40, both, "authz", `{health_checks: null}`, "$A.health_checks"},
 		{"health-check", 40, both, "authz", `{common_lb_config: null}`, "$A.common_lb_config.healthy_panic_threshold"},
 		{"health-check", 40, both, "check", `{grpc_service: {envoy_grpc: {cluster_name: elsewhere}}}`, "$E.grpc_service"},
