@@ -50,6 +50,10 @@ var unplayed = map[string]string{
 	"envoy-patch":       "the faults are of releases that this lab has; none of them crashed by what was tried (TestHostileClient)",
 	"opaque-filter":     "what such a filter may write is address-writer and filter-between; this one only cannot be read",
 	"other-destination": "the control of the demo and of the replays is such a cluster, and reaches a stranger",
+	"pod-unproven":      "TestUpstreamTLS and TestUIDCertificate have the controls",
+	"samepod-exposed":   "what samepod answers to whom it should not is authz's own tests; nothing is dialled",
+	"check-timeout":     "what an old verdict does is TestUIDCertificate; this is how old it may get",
+	"samepod-unproven":  "TestTLSRefused has the controls; what a false samepod can allow is every row that says something in its place",
 	"admin-open":        "what the admin interface can do is Envoy's documentation",
 }
 

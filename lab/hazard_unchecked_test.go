@@ -9,6 +9,9 @@ package lab_test
 const (
 	disabled      = `envoy.filters.http.ext_authz: {"@type": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute, disabled: true}`
 	httpHeader    = "original_dst_lb_config: {use_http_header: true, http_header_name: x-where}"
+	caches        = `{name: envoy.filters.http.cache, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.cache.v3.CacheConfig, typed_config: {"@type": type.googleapis.com/envoy.extensions.http.cache.simple_http_cache.v3.SimpleHttpCacheConfig}}}`
+	cacheSends    = "the log has no host: the request was answered before the router"
+	composite     = `{name: composite, lb_policy: CLUSTER_PROVIDED, connect_timeout: 1s, cluster_type: {name: envoy.clusters.composite, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.composite.v3.ClusterConfig, clusters: [{name: samepod_verified}]}}}`
 	noAddress     = "503 no-verdict"
 	neverAsked    = "samepod returned no address, so there is no host"
 	assertsOnly   = "503 no-verdict"
@@ -29,6 +32,13 @@ var uncheckedHazards = []scene{
 		mutated: from{36: "200 ls@A"}, safe: from{36: "409 pod-replaced"}},
 	{rules: "check-missing destination-header", name: "with-a-header", upstream: resolve, edits: []edit{{dropFilters, "[" + checkFilter + "]"}, {inCluster, httpHeader}}, probe: askDenied("x-where", "$B"),
 		mutated: from{36: "200 ls@B"}, safe: from{36: "409 pod-replaced"}},
+
+	{rules: "sends-itself", name: "cache", upstream: assert, given: []edit{toB}, edits: []edit{{beforeCheck, caches}}, probe: ask("GET", "/ping"),
+		mutated: from{39: "200 ping@B"}, safe: from{39: "409 upstream-not-verified"}, unlogged: cacheSends},
+	{rules: "sends-itself", name: "cache-of-anybody", upstream: assert, edits: []edit{{beforeCheck, caches}}, probe: askWithoutClaim("/ping"),
+		mutated: from{36: "200 ping@A"}, safe: from{36: "400 claim-missing"}, unlogged: cacheSends},
+	{rules: "several-addresses", name: "composite", upstream: assert, given: []edit{toB}, edits: []edit{{addCluster, composite}, {inAction, "cluster: composite"}}, probe: ask("GET", "/ping"),
+		mutated: from{39: "200 ping@B"}, safe: from{39: "409 upstream-not-verified"}},
 
 	{rules: "failure-mode-allow", name: "resolve", upstream: resolve, cold: true, edits: []edit{{inCheck, failOpen}}, probe: askDenied(),
 		mutated: from{36: noAddress}, safe: from{36: noAddress}, holds: neverAsked},

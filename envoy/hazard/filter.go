@@ -1,9 +1,11 @@
 package hazard
 
 import (
+	"slices"
 	"strings"
 
 	xdsv3 "github.com/cncf/xds/go/xds/type/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
@@ -89,6 +91,11 @@ func mentions(m proto.Message, text string) bool {
 	return err != nil || strings.Contains(string(all), text)
 }
 
+// namesProtected reports whether a message names a way to the protected cluster.
+func (s *subject) namesProtected(m proto.Message) bool {
+	return names(m, s.params.Cluster) || slices.ContainsFunc(s.reaching, func(c located[*clusterv3.Cluster]) bool { return names(m, c.is.GetName()) })
+}
+
 // names is mentions of a whole string.
 func names(m proto.Message, text string) bool { return mentions(m, `"`+text+`"`) }
 
@@ -144,12 +151,13 @@ func (f filter) overrides(r route) []located[proto.Message] {
 // can write anything. A filter in neither list is not judged.
 var (
 	harmlessHTTP = kinds("http.", `adaptive_concurrency admission_control alternate_protocols_cache api_key_auth aws_request_signing
-		bandwidth_limit bandwidth_share basic_auth body_size_limit buffer cache cache_v2 cdn_loop compressor connect_grpc_bridge cors
+		bandwidth_limit bandwidth_share basic_auth body_size_limit buffer cdn_loop compressor connect_grpc_bridge cors
 		credential_injector csrf custom_response decompressor dynamic_forward_proxy ext_authz fault gcp_authn geoip grpc_http1_bridge grpc_http1_reverse_bridge
 		grpc_json_transcoder grpc_json_reverse_transcoder grpc_stats grpc_web gzip header_mutation health_check ip_tagging jwt_authn
-		kill_request local_ratelimit oauth2 on_demand original_src rate_limit_quota ratelimit rbac set_filter_state stateful_session tap`)
+		local_ratelimit oauth2 on_demand original_src rate_limit_quota ratelimit rbac set_filter_state stateful_session tap`)
 	writesMetadata = kinds("http.", "grpc_field_extraction header_to_metadata json_to_metadata proto_message_extraction set_metadata sse_to_metadata thrift_to_metadata aws_eventstream_parser")
 	runsCode       = kinds("http.", "dynamic_modules ext_proc golang lua wasm")
+	fetches        = kinds("http.", "cache cache_v2")
 
 	harmlessNetwork  = kinds("network.", "connection_limit direct_response echo ext_authz geoip local_ratelimit ratelimit rbac set_filter_state tcp_bandwidth_limit zookeeper_proxy mongo_proxy")
 	harmlessListener = kinds("listener.", "http_inspector local_ratelimit original_src proxy_protocol set_filter_state tls_inspector")

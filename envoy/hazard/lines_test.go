@@ -28,7 +28,7 @@ var unjudged = regexp.MustCompile(`^(` + strings.Join([]string{
 	`cluster\.(cleanup_interval|upstream_connection_options\.tcp_keepalive\.keepalive_.*|upstream_bind_config\.socket_options\[0\]\.description)`,
 	`options\.common_http_protocol_options\.idle_timeout`,
 	`options\.http_filters\[0\]\.typed_config\.rules\.policies(\.only-the-verified-address(\.(permissions|principals).*)?)?`, // narrows; without a policy nothing passes
-	`authz\.(circuit_breakers.*|connect_timeout|type|load_assignment.*|typed_extension_protocol_options.*)`,
+	`authz\.(circuit_breakers.*|connect_timeout|type|typed_extension_protocol_options.*)`,
 	`authz\.health_checks\[0\]\.(grpc_health_check.*|(un)?healthy_threshold|interval|timeout)`,
 	`check\.(grpc_service\.timeout|max_denied_response_body_bytes|enforce_response_header_limits|stat_prefix|status_on_error.*|allowed_headers\.patterns\[.\]\.ignore_case)`,
 	// the default
@@ -39,7 +39,7 @@ var unjudged = regexp.MustCompile(`^(` + strings.Join([]string{
 	// Envoy does not start
 	`check\.transport_api_version`,
 	`cluster\.lb_policy`,
-	`options\.(explicit_http_config|http_filters\[1\]\.typed_config.*)`,
+	`options\.explicit_http_config`,
 	// a name; what it is says the type
 	`hcm\.name`, `(manager|options)\.(http_filters|early_header_mutation_extensions)\[.\]\.name`,
 }, "|") + `)$`)

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	metadatav3 "github.com/envoyproxy/go-control-plane/envoy/type/metadata/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // place is the path to a field, in Envoy's names.
@@ -48,3 +52,31 @@ type gap struct {
 }
 
 func gapf(at place, format string, args ...any) gap { return gap{at, fmt.Sprintf(format, args...)} }
+
+// value says what a number is, or that it is not set and what Envoy takes then.
+func value(v *wrapperspb.UInt32Value, unset string) string {
+	if v == nil {
+		return "unset, which is " + unset
+	}
+	return strconv.FormatUint(uint64(v.GetValue()), 10)
+}
+
+// duration is value of a duration.
+func duration(v *durationpb.Duration, unset string) string {
+	if v == nil {
+		return "unset, which is " + unset
+	}
+	return v.AsDuration().String()
+}
+
+// keyText is a path into metadata.
+func keyText(k *metadatav3.MetadataKey) string {
+	if k == nil {
+		return "unset"
+	}
+	keys := []string{k.GetKey()}
+	for _, p := range k.GetPath() {
+		keys = append(keys, p.GetKey())
+	}
+	return printable(strings.Join(keys, ":"))
+}

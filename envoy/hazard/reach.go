@@ -31,6 +31,7 @@ type route struct {
 	place // of the route
 
 	action    *routev3.RouteAction
+	cluster   string  // empty if it is chosen later
 	levels    []level // the general ones first
 	table     located[*routev3.RouteConfiguration]
 	hosts     located[*routev3.VirtualHost]
@@ -105,7 +106,7 @@ func (s *subject) walkFilter(l located[*listenerv3.Listener], outer []filter, f 
 	case *tcpv3.TcpProxy:
 		s.walkTCP(outer, f, m)
 	default:
-		if names(f.is, s.params.Cluster) {
+		if s.namesProtected(f.is) {
 			s.bypasses = append(s.bypasses, gapf(f.place, "%s names %s", f.kind, s.params.Cluster))
 			return
 		}

@@ -70,8 +70,25 @@ func parseYAML(text []byte) (tree any, err error) {
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one YAML document; Envoy reads the first one only")
 	}
+	dropIgnored(&document)
 	readBools(&document)
 	return tree, document.Decode(&tree)
+}
+
+// dropIgnored drops the keys with the tag !ignore, as Envoy does.
+func dropIgnored(n *yaml.Node) {
+	if n.Kind == yaml.MappingNode {
+		var kept []*yaml.Node
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Tag != "!ignore" {
+				kept = append(kept, n.Content[i], n.Content[i+1])
+			}
+		}
+		n.Content = kept
+	}
+	for _, child := range n.Content {
+		dropIgnored(child)
+	}
 }
 
 // readBools reads plain words as Envoy's YAML does: there, yes is true.

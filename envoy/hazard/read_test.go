@@ -136,6 +136,24 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
+// TestIgnored: a key with the tag !ignore is not there to Envoy.
+func TestIgnored(t *testing.T) {
+	text := string(render(t, 40, envoy.Both))
+	for _, tc := range []struct{ old, new, want string }{
+		{"use_remote_address: true", "!ignore retries: &p { retry_on: 5xx }\n          use_remote_address: true", ""},
+		{"failure_mode_allow: false", "!ignore failure_mode_allow: true\n              failure_mode_allow: false", ""},
+		{"response_headers_to_remove:", "!ignore response_headers_to_remove:", "forged-answers $R.response_headers_to_remove"},
+	} {
+		if !strings.Contains(text, tc.old) {
+			t.Fatal(tc.old)
+		}
+		all, err := hazard.Check([]byte(strings.Replace(text, tc.old, tc.new, 1)), options(40, envoy.Both))
+		if got := strings.Join(found(all), "; "); err != nil || got != places.Replace(tc.want) {
+			t.Errorf("%s: %q, %v; want %q", tc.new, got, err, tc.want)
+		}
+	}
+}
+
 // FuzzCheck: no text ends the process.
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte("static_resources: {}"), "1.40.0", "samepod_verified")

@@ -9,7 +9,6 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
-	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
 	statev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
@@ -26,12 +25,13 @@ const (
 	addressKey   = "envoy.network.transport_socket.original_dst_address"
 	copyKey      = "samepod.upstream"
 	uidKey       = "samepod.pod_uid"
+	nameKey      = "envoy.network.upstream_subject_alt_names"
 	namespace    = "envoy.filters.http.ext_authz"
 	httpOptions  = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 )
 
 // stateKeys are the objects of filter state that only samepod's copies may write.
-var stateKeys = []string{addressKey, copyKey, uidKey}
+var stateKeys = []string{addressKey, copyKey, uidKey, nameKey}
 
 // subject is what the rules look at: the configuration, every way to the protected
 // cluster in it, and what samepod renders for the same arrangement.
@@ -66,6 +66,7 @@ func newSubject(c *config, o Options) (*subject, error) {
 	p := envoy.DefaultParams()
 	p.AcceptUnasserted = true
 	p.ClaimHeaders = o.ClaimHeaders
+	p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/any", PodUIDPrefix: wantPrefix} // for the copy of the name
 	if o.Cluster != "" {
 		p.Cluster = o.Cluster
 	}
@@ -115,14 +116,10 @@ func (s *subject) findClusters() {
 			s.protected = append(s.protected, c)
 		}
 	}
-	for grown := true; grown; { // an aggregate may lead to an aggregate
+	for grown := true; grown; { // one of clusters may lead to one of clusters
 		grown = false
 		for _, c := range s.clusters {
-			var members aggregatev3.ClusterConfig
-			if s.isProtected(c.is.GetName()) || c.is.GetClusterType().GetTypedConfig().UnmarshalTo(&members) != nil {
-				continue
-			}
-			if slices.ContainsFunc(members.GetClusters(), s.isProtected) {
+			if !s.isProtected(c.is.GetName()) && s.namesProtected(c.is.GetClusterType().GetTypedConfig()) {
 				s.reaching, grown = append(s.reaching, c), true
 			}
 		}

@@ -102,7 +102,7 @@ func (s *subject) waysOf(way route, r *routev3.Route) []route {
 	}
 	switch spec := action.GetClusterSpecifier().(type) {
 	case *routev3.RouteAction_Cluster:
-		way.protected = way.protected || s.isProtected(spec.Cluster)
+		way.cluster, way.protected = spec.Cluster, way.protected || s.isProtected(spec.Cluster)
 	case *routev3.RouteAction_WeightedClusters:
 		return s.weighted(way, spec.WeightedClusters)
 	case nil:
@@ -116,6 +116,7 @@ func (s *subject) weighted(way route, weights *routev3.WeightedCluster) []route 
 	var all []route
 	for i, w := range weights.GetClusters() {
 		one := way
+		one.cluster = w.GetName()
 		at := way.field("route").field("weighted_clusters").item("clusters", w.GetName(), i)
 		one.levels = append(slices.Clone(way.levels), level{
 			place: at, perFilter: w.GetTypedPerFilterConfig(), fields: fields{at: at},

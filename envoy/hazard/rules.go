@@ -23,9 +23,21 @@ var rules = []struct {
 		"Put samepod's gRPC ext_authz, as samepod envoy filters prints it, into this chain, or route elsewhere.",
 	}, checkMissing},
 	{Rule{
+		"sends-itself", Hazard, "This filter fetches answers from the cluster of the route itself, past the check and past what asserts. What it has stored of one Pod it gives to callers of another.",
+		"Take cache and cache_v2 off chains with protected routes.",
+	}, sendsItself},
+	{Rule{
 		"check-disabled", Hazard, "The check is switched off, or replaced, on a route that leads to the protected cluster.",
 		"Take ExtAuthzPerRoute.disabled, FilterConfig.disabled and service overrides off protected routes.",
 	}, checkDisabled},
+	{Rule{
+		"samepod-unproven", Hazard, "Whoever is on the path to samepod can answer in its place, and so allow anything and name any address.",
+		"Reach samepod by loopback or a unix socket, or use --samepod-tls-ca-secret and --samepod-tls-name of samepod envoy cluster.",
+	}, samepodUnproven},
+	{Rule{
+		"samepod-exposed", Hazard, "Callers reach samepod itself: they can ask it where any Pod is, and whose address that was.",
+		"Take routes to the cluster of samepod away. Only the check asks it.",
+	}, samepodExposed},
 	{Rule{
 		"failure-mode-allow", Hazard, "When samepod is down or slow, requests pass unchecked.",
 		"Set failure_mode_allow: false.",
@@ -48,7 +60,7 @@ var rules = []struct {
 	}, clearRouteCache},
 	{Rule{
 		"filter-between", Hazard, "A filter behind the check can clear the route, or rewrite the address and what it is compared with.",
-		"Move it in front of ext_authz; behind it are set_filter_state and the router only.",
+		"Move it in front of ext_authz; behind it are set_filter_state and the router only, and in the cluster upstream_rbac and upstream_codec.",
 	}, filterBetween},
 	{Rule{
 		"address-copy", Hazard, "The verified address is not copied directly behind the check, so what is dialled or compared can differ from it.",
@@ -67,13 +79,17 @@ var rules = []struct {
 		"Put the upstream_rbac of samepod envoy cluster in front of upstream_codec; it needs Envoy 1.39. Below, use resolve.",
 	}, assertionMissing},
 	{Rule{
-		"several-addresses", Hazard, "A host of this cluster can have several addresses: Envoy asserts the first one and may dial the next.",
+		"several-addresses", Hazard, "A host of this cluster can have several addresses, of which Envoy asserts the first one and may dial another, or it hands requests to other clusters.",
 		"Use STATIC, STRICT_DNS or EDS with one address for each endpoint, or resolve.",
 	}, severalAddresses},
 	{Rule{
 		"pool-shared", Hazard, "A connection that was opened to one Pod is used for another Pod at the same address.",
 		"From 1.38 copy samepod.pod_uid as it is rendered; below, set max_requests_per_connection: 1.",
 	}, poolShared},
+	{Rule{
+		"pod-unproven", Hazard, "Envoy speaks TLS to Pods and takes more than the verified Pod's certificate: whoever has the address by then, or is on the path, answers.",
+		"Use --upstream-tls-ca-secret with --upstream-tls-uid-prefix or --upstream-tls-name of samepod envoy filters and cluster.",
+	}, podUnproven},
 	{Rule{
 		"connection-limit", Hazard, "A request waits for a connection with its verdict in hand, and is sent when the address has another owner.",
 		"Set max_connections: 4294967295 for both priorities, no per_host_thresholds, no preconnect_policy; max_requests is the limit.",
@@ -100,7 +116,7 @@ var rules = []struct {
 	}, otherCluster},
 	{Rule{
 		"connect", Hazard, "A tunnel that Envoy ends is a raw connection: nothing is asserted for it, and what is in it is never checked. A CONNECT has no path, which has ended Envoy in ext_authz (CVE-2026-73547).",
-		"No CONNECT and CONNECT-UDP in upgrade_configs of routes behind the check.",
+		"No CONNECT and CONNECT-UDP in upgrade_configs of routes behind the check, nor of their connection manager.",
 	}, connect},
 	{Rule{
 		"client-headers", Hazard, "A client can name a destination, a retry policy or a Pod uid in headers that Envoy or the Pod obeys.",
@@ -130,6 +146,10 @@ var rules = []struct {
 		"other-destination", Note, "Another cluster dials what a header or metadata says, Pods too. Whoever reaches it needs no verdict.",
 		"Make sure that only trusted callers reach it, or keep it from dialling the addresses of Pods.",
 	}, otherDestination},
+	{Rule{
+		"check-timeout", Note, "A check that may take so long gives a verdict that is as old when the request is sent, and holds requests while samepod is stuck.",
+		"Set a grpc_service.timeout of at most 5s; samepod envoy filters prints 0.5s.",
+	}, checkTimeout},
 	{Rule{
 		"request-body", Note, "Requests are read to their end before they are checked: samepod, which needs no body, gets it, and streams hang.",
 		"Take with_request_body away.",
@@ -171,7 +191,7 @@ var rules = []struct {
 		"Set max_stream_duration on protected routes; 0s says that no bound is meant.",
 	}, streamBound},
 	{Rule{
-		"admin-open", Note, "The admin interface can change the runtime, drain listeners and show secrets, and is not on loopback.",
+		"admin-open", Note, "The admin interface can change the runtime, which overrides circuit breakers, drain listeners and show secrets, and is not on loopback. Every Envoy with an admin interface has that runtime layer unless layered_runtime names others.",
 		"Bind it to 127.0.0.1 or a unix socket.",
 	}, adminOpen},
 }

@@ -11,6 +11,7 @@ import (
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	setstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_filter_state/v3"
+	codecv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/upstream_codec/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
@@ -44,7 +45,12 @@ func filterBetween(s *subject, found report) {
 	for _, c := range s.checked() {
 		for _, f := range c.filters[c.check+1:] {
 			switch m := f.is.(type) {
-			case *setstatev3.Config, *routerv3.Router:
+			case *setstatev3.Config:
+				continue
+			case *routerv3.Router:
+				if len(m.GetUpstreamHttpFilters()) > 0 {
+					found(f.field("upstream_http_filters"), "set, behind the check")
+				}
 				continue
 			case *rbacv3.RBAC:
 				if s.want.guard != nil && proto.Equal(m, s.want.guard) {
@@ -53,6 +59,15 @@ func filterBetween(s *subject, found report) {
 			}
 			runs := func(r route) bool { _, off := f.disabledOn(r); return !off }
 			if slices.ContainsFunc(c.protectedRoutes(), runs) {
+				found(f.place, "%s, behind the check", f.title())
+			}
+		}
+	}
+	for _, c := range s.protected {
+		for _, f := range s.upstreamFilters(c) {
+			switch f.is.(type) {
+			case *rbacv3.RBAC, *codecv3.UpstreamCodec:
+			default:
 				found(f.place, "%s, behind the check", f.title())
 			}
 		}
@@ -81,7 +96,7 @@ func (c chain) copies() []located[*statev3.FilterStateValue] {
 	return all
 }
 
-// addressCopy leaves the copy of the uid to poolShared.
+// addressCopy leaves the copy of the uid to poolShared, that of a name to podUnproven.
 func addressCopy(s *subject, found report) {
 	for _, c := range s.checked() {
 		all := c.copies()
@@ -89,7 +104,7 @@ func addressCopy(s *subject, found report) {
 			key := want.GetObjectKey()
 			i := slices.IndexFunc(all, func(v located[*statev3.FilterStateValue]) bool { return v.is.GetObjectKey() == key })
 			switch {
-			case key == uidKey:
+			case key == uidKey, key == nameKey:
 			case i < 0:
 				found(c.place, "%s is not copied directly behind %s", key, c.filters[c.check].name)
 			case !s.sameCopy(all[i].is, want):
@@ -114,11 +129,12 @@ func addressCopy(s *subject, found report) {
 
 func poolShared(s *subject, found report) {
 	for _, c := range s.protected {
-		if protocol(c.is).GetCommonHttpProtocolOptions().GetMaxRequestsPerConnection().GetValue() == 1 {
+		most := protocol(c.is).GetCommonHttpProtocolOptions().GetMaxRequestsPerConnection()
+		if most.GetValue() == 1 {
 			continue
 		}
 		if !s.params.Partitions() {
-			found(protocolPlace(c.place).field("common_http_protocol_options").field("max_requests_per_connection"), "not 1, and Envoy %v cannot keep connections apart by Pod uid", s.params.Version)
+			found(protocolPlace(c.place).field("common_http_protocol_options").field("max_requests_per_connection"), "%s, and Envoy %v cannot keep connections apart by Pod uid", value(most, "unlimited"), s.params.Version)
 			continue
 		}
 		for _, c := range s.checked() {
@@ -158,7 +174,7 @@ func addressWriter(s *subject, found report) {
 
 // writersInChain reports filters of the chain, and configurations of routes, that
 // name what only samepod may set. The first copy directly behind the check is the
-// rendered one, or addressCopy and poolShared say that it is not.
+// rendered one, or addressCopy, poolShared and podUnproven say that it is not.
 func (s *subject) writersInChain(c chain, found report) {
 	behind := map[place]bool{}
 	for _, v := range c.copies() {

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -31,19 +31,18 @@ func notJudged(s *subject, found report) {
 	if len(s.protected) == 0 {
 		found(place("").item("clusters", s.params.Cluster, 0), "this cluster is not in the configuration")
 	}
-	for i, l := range s.runtime.GetLayers() {
-		if mentions(l.GetStaticLayer(), "circuit_breakers") {
-			found(place("layered_runtime").item("layers", l.GetName(), i), "overrides circuit_breakers")
-		}
-	}
+	s.judgeRuntime(found)
 	for _, c := range s.checked() {
 		for _, f := range c.filters[:c.check] {
-			switch {
-			case f.is == nil:
-				found(f.place, "the configuration of this filter is elsewhere")
-			case !f.in(harmlessHTTP) && !f.in(writesMetadata) && !f.in(runsCode):
+			if f.is != nil && !f.in(harmlessHTTP) && !f.in(writesMetadata) && !f.in(runsCode) && !f.in(fetches) {
 				found(f.place, "a filter of type %s in front of the check", f.kind)
 			}
+		}
+	}
+	s.judgeSenders(found)
+	for _, c := range s.clusters {
+		if !s.isProtected(c.is.GetName()) && !isLeaf(c.is) {
+			found(c.field("cluster_type"), "%s, which may lead to other clusters", printable(c.is.GetClusterType().GetName()))
 		}
 	}
 	for _, c := range s.protected {
@@ -53,23 +52,28 @@ func notJudged(s *subject, found report) {
 		if c.is.GetUpstreamConfig() != nil {
 			found(c.field("upstream_config"), "an extension makes the connections")
 		}
-		judgeSocket(c.field("transport_socket"), c.is.GetTransportSocket(), found)
-		for i, m := range c.is.GetTransportSocketMatches() {
-			judgeSocket(c.item("transport_socket_matches", m.GetName(), i), m.GetTransportSocket(), found)
+		for _, t := range sockets(c) { // that of a forward proxy connects to somebody else than the host
+			if !t.plain && t.tls == nil {
+				found(t.place, "a transport socket of type %s", t.kind)
+			}
 		}
 	}
 }
 
-// judgeSocket: a transport socket may connect to somebody else than the host, as
-// that of a forward proxy does.
-func judgeSocket(at place, t *corev3.TransportSocket, found report) {
-	if t == nil {
-		return
-	}
-	f := open(at, t.GetName(), t.GetTypedConfig())
-	kind, _, _ := strings.Cut(strings.TrimPrefix(f.kind, "envoy.extensions.transport_sockets."), ".")
-	if !slices.Contains([]string{"alts", "proxy_protocol", "quic", "raw_buffer", "starttls", "tcp_stats", "tls"}, kind) {
-		found(at, "a transport socket of type %s", f.kind)
+// judgeRuntime: a layer can override the circuit breakers, and with them what keeps
+// requests from waiting and from being sent again. An admin_layer is in every Envoy
+// that names no layers; who reaches the admin interface is adminOpen's.
+func (s *subject) judgeRuntime(found report) {
+	for i, l := range s.runtime.GetLayers() {
+		at := place("layered_runtime").item("layers", l.GetName(), i)
+		switch {
+		case l.GetDiskLayer() != nil:
+			found(at.field("disk_layer"), "what is in these files may override circuit_breakers")
+		case l.GetRtdsLayer() != nil:
+			found(at.field("rtds_layer"), "what the management server sends may override circuit_breakers")
+		case mentions(l.GetStaticLayer(), "circuit_breakers"):
+			found(at, "overrides circuit_breakers")
+		}
 	}
 }
 
@@ -157,6 +161,16 @@ func metadataIngestion(s *subject, found report) {
 	})
 }
 
+// checkTimeout: none is 200 ms, and 0 is none at all.
+func checkTimeout(s *subject, found report) {
+	const most = 5 * time.Second
+	s.eachCheck(func(at place, m *authzv3.ExtAuthz) {
+		if t := m.GetGrpcService().GetTimeout(); t != nil && (t.AsDuration() == 0 || t.AsDuration() > most) {
+			found(at.field("grpc_service").field("timeout"), "%v; the most is %v, and 0 is no bound", t.AsDuration(), most)
+		}
+	})
+}
+
 func requestBody(s *subject, found report) {
 	s.eachCheck(func(at place, m *authzv3.ExtAuthz) {
 		if m.GetWithRequestBody() != nil {
@@ -223,11 +237,15 @@ func judgeHealth(c located[*clusterv3.Cluster], want *clusterv3.Cluster, found r
 	most := want.GetHealthChecks()[0].GetNoTrafficInterval().AsDuration()
 	for i, h := range c.is.GetHealthChecks() {
 		if h.GetNoTrafficInterval() == nil || h.GetNoTrafficInterval().AsDuration() > most {
-			found(c.item("health_checks", "", i).field("no_traffic_interval"), "more than %v; unset is 60s", most)
+			found(c.item("health_checks", "", i).field("no_traffic_interval"), "%s; the most is %v", duration(h.GetNoTrafficInterval(), "60s"), most)
 		}
 	}
 	if p := c.is.GetCommonLbConfig().GetHealthyPanicThreshold(); p == nil || p.GetValue() != 0 {
-		found(c.field("common_lb_config").field("healthy_panic_threshold"), "not 0: replicas that are not ready are asked")
+		what := "unset, which is 50"
+		if p != nil {
+			what = strconv.FormatFloat(p.GetValue(), 'g', -1, 64)
+		}
+		found(c.field("common_lb_config").field("healthy_panic_threshold"), "%s: replicas that are not ready are asked", what)
 	}
 }
 

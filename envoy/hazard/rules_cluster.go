@@ -1,9 +1,11 @@
 package hazard
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -26,7 +28,7 @@ func destinationHeader(s *subject, found report) {
 	}
 	for _, c := range s.protected {
 		if c.is.GetType() != clusterv3.Cluster_ORIGINAL_DST {
-			found(c.field("type"), "not ORIGINAL_DST")
+			found(c.field("type"), "%v; not ORIGINAL_DST", c.is.GetType())
 			continue
 		}
 		at, o := c.field("original_dst_lb_config"), c.is.GetOriginalDstLbConfig()
@@ -40,7 +42,7 @@ func destinationHeader(s *subject, found report) {
 			found(at.field("upstream_port_override"), "%d", o.GetUpstreamPortOverride().GetValue())
 		}
 		if !proto.Equal(o.GetMetadataKey(), s.want.cluster.GetOriginalDstLbConfig().GetMetadataKey()) {
-			found(at.field("metadata_key"), "not samepod's")
+			found(at.field("metadata_key"), "%s", keyText(o.GetMetadataKey()))
 		}
 	}
 }
@@ -48,9 +50,20 @@ func destinationHeader(s *subject, found report) {
 func otherDestination(s *subject, found report) {
 	for _, c := range s.clusters {
 		if o := c.is.GetOriginalDstLbConfig(); c.is.GetName() != s.params.Cluster && (o.GetUseHttpHeader() || o.GetMetadataKey() != nil) {
-			found(c.field("original_dst_lb_config"), "not samepod's")
+			found(c.field("original_dst_lb_config"), "%s", dials(o))
+		}
+		if c.is.GetName() != s.params.Cluster && strings.HasPrefix(clusterKind(c.is), "dynamic_forward_proxy.") {
+			found(c.field("cluster_type"), "dynamic_forward_proxy, which dials the Host of a request")
 		}
 	}
+}
+
+// dials says what chooses the host of an ORIGINAL_DST cluster.
+func dials(o *clusterv3.Cluster_OriginalDstLbConfig) string {
+	if o.GetUseHttpHeader() {
+		return "dials the header " + printable(cmp.Or(o.GetHttpHeaderName(), "x-envoy-original-dst-host"))
+	}
+	return "dials the metadata " + printable(o.GetMetadataKey().GetKey())
 }
 
 func assertionMissing(s *subject, found report) {
@@ -204,7 +217,7 @@ func eachThreshold(s *subject, f func(at place, t *clusterv3.CircuitBreakers_Thr
 func connectionLimit(s *subject, found report) {
 	eachThreshold(s, func(at place, t *clusterv3.CircuitBreakers_Thresholds) {
 		if t.GetMaxConnections().GetValue() != math.MaxUint32 {
-			found(at.field("max_connections"), "not unlimited")
+			found(at.field("max_connections"), "%s", value(t.GetMaxConnections(), "1024"))
 		}
 	})
 	for _, c := range s.protected {
@@ -220,7 +233,7 @@ func connectionLimit(s *subject, found report) {
 func retryClusters(s *subject, found report) {
 	eachThreshold(s, func(at place, t *clusterv3.CircuitBreakers_Thresholds) {
 		if t.GetMaxRetries() == nil || t.GetMaxRetries().GetValue() != 0 {
-			found(at.field("max_retries"), "not 0")
+			found(at.field("max_retries"), "%s", value(t.GetMaxRetries(), "3"))
 		}
 		if t.GetRetryBudget() != nil {
 			found(at.field("retry_budget"), "set, which overrides max_retries")
@@ -251,30 +264,13 @@ func blackHole(s *subject, found report) {
 	const most = time.Second
 	for _, c := range s.protected {
 		if t := c.is.GetConnectTimeout(); t == nil || t.AsDuration() > most {
-			found(c.field("connect_timeout"), "more than %v; unset is 5s", most)
+			found(c.field("connect_timeout"), "%s; the most is %v", duration(t, "5s"), most)
 		}
 		if c.is.GetUpstreamConnectionOptions().GetTcpKeepalive() == nil {
 			found(c.field("upstream_connection_options").field("tcp_keepalive"), "unset")
 		}
 		if !slices.ContainsFunc(c.is.GetUpstreamBindConfig().GetSocketOptions(), isUserTimeout) {
 			found(c.field("upstream_bind_config").field("socket_options"), "no TCP_USER_TIMEOUT")
-		}
-	}
-}
-
-// trailers are carried by everything but HTTP/1 as it is by default.
-func trailers(s *subject, found report) {
-	if !slices.ContainsFunc(s.checked(), func(c chain) bool { return !c.cleansTrailers() }) {
-		return
-	}
-	for _, c := range s.protected {
-		o := protocol(c.is)
-		http1 := o.GetExplicitHttpConfig().GetHttpProtocolOptions()
-		switch {
-		case o.GetUpstreamProtocolOptions() != nil && http1 == nil:
-			found(protocolPlace(c.place), "not HTTP/1 alone")
-		case http1.GetEnableTrailers():
-			found(protocolPlace(c.place).field("explicit_http_config.http_protocol_options.enable_trailers"), "true")
 		}
 	}
 }

@@ -17,32 +17,24 @@ import (
 // clientHeaders asks for every header that the rendering removes, and for the
 // spellings with underscores that a gateway in the Pod may take for dashes.
 func clientHeaders(s *subject, found report) {
-	seen := map[place]bool{}
 	for _, c := range s.checked() {
-		if seen[c.place] {
-			continue
-		}
-		seen[c.place] = true
-		gone := early(c.manager.is)
-		for _, f := range c.filters[:c.check] {
-			if m, ok := f.is.(*headerv3.HeaderMutation); ok && !f.disabled {
-				gone = append(gone, m.GetMutations().GetRequestMutations()...)
+		for _, r := range c.protectedRoutes() {
+			gone := slices.Concat(early(c.manager.is), c.cleaning(r, (*headerv3.Mutations).GetRequestMutations))
+			var left []string
+			for _, m := range early(s.want.chain.manager.is) {
+				if h := m.GetRemove(); h != "" && !removes(gone, h) {
+					left = append(left, h)
+				}
 			}
-		}
-		var left []string
-		for _, m := range early(s.want.chain.manager.is) {
-			if h := m.GetRemove(); h != "" && !removes(gone, h) {
-				left = append(left, h)
+			refused := c.manager.is.GetCommonHttpProtocolOptions().GetHeadersWithUnderscoresAction() != 0
+			for _, h := range []string{"x_samepod_pod_uid", "x-samepod_pod-uid", "x_samepod-pod-uid", "x-samepod-pod_uid"} {
+				if !refused && !removes(gone, h) {
+					left = append(left, h)
+				}
 			}
-		}
-		refused := c.manager.is.GetCommonHttpProtocolOptions().GetHeadersWithUnderscoresAction() != 0
-		for _, h := range []string{"x_samepod_pod_uid", "x-samepod_pod-uid", "x_samepod-pod-uid", "x-samepod-pod_uid"} {
-			if !refused && !removes(gone, h) {
-				left = append(left, h)
+			if len(left) > 0 {
+				found(c.manager.field("early_header_mutation_extensions"), "left in requests: %s", strings.Join(left, ", "))
 			}
-		}
-		if len(left) > 0 {
-			found(c.manager.field("early_header_mutation_extensions"), "left in requests: %s", strings.Join(left, ", "))
 		}
 	}
 	s.addedHeaders(found)
@@ -62,16 +54,36 @@ func (s *subject) addedHeaders(found report) {
 	}
 }
 
-// cleansTrailers reports whether a filter takes samepod's headers out of trailers, in
-// both directions.
-func (c chain) cleansTrailers() bool {
-	var request, response []*mutationv3.HeaderMutation
+// cleaning are the mutations of the filters in front of the check that run on a
+// route. One that the route configures anew cleans nothing, and may add something.
+func (c chain) cleaning(r route, of func(*headerv3.Mutations) []*mutationv3.HeaderMutation) []*mutationv3.HeaderMutation {
+	var all []*mutationv3.HeaderMutation
 	for _, f := range c.filters[:c.check] {
-		if m, ok := f.is.(*headerv3.HeaderMutation); ok && !f.disabled {
-			request = append(request, m.GetMutations().GetRequestTrailersMutations()...)
-			response = append(response, m.GetMutations().GetResponseTrailersMutations()...)
+		m, ok := f.is.(*headerv3.HeaderMutation)
+		if _, off := f.disabledOn(r); !ok || off {
+			continue
+		}
+		anew := f.overrides(r)
+		if len(anew) == 0 {
+			all = append(all, of(m.GetMutations())...)
+		}
+		for _, o := range anew {
+			p, _ := o.is.(*headerv3.HeaderMutationPerRoute)
+			for _, m := range of(p.GetMutations()) {
+				if m.GetAppend() != nil {
+					all = append(all, m)
+				}
+			}
 		}
 	}
+	return all
+}
+
+// cleansTrailers reports whether filters take samepod's headers out of trailers, in
+// both directions.
+func (c chain) cleansTrailers(r route) bool {
+	request := c.cleaning(r, (*headerv3.Mutations).GetRequestTrailersMutations)
+	response := c.cleaning(r, (*headerv3.Mutations).GetResponseTrailersMutations)
 	return removes(request, "x-samepod-pod-uid") && removes(response, "x-samepod-reason") && removes(response, "x-samepod-decision")
 }
 
@@ -87,10 +99,17 @@ func early(m *hcmv3.HttpConnectionManager) []*mutationv3.HeaderMutation {
 	return all
 }
 
-func removes(all []*mutationv3.HeaderMutation, header string) bool {
-	return slices.ContainsFunc(all, func(m *mutationv3.HeaderMutation) bool {
-		return strings.EqualFold(m.GetRemove(), header) || m.GetRemoveOnMatch() != nil && matches(m.GetRemoveOnMatch().GetKeyMatcher(), header)
-	})
+// removes reports whether mutations, one after the other, end without a header.
+func removes(all []*mutationv3.HeaderMutation, header string) (gone bool) {
+	for _, m := range all {
+		switch {
+		case strings.EqualFold(m.GetRemove(), header), m.GetRemoveOnMatch() != nil && matches(m.GetRemoveOnMatch().GetKeyMatcher(), header):
+			gone = true
+		case strings.EqualFold(m.GetAppend().GetHeader().GetKey(), header):
+			gone = false
+		}
+	}
+	return gone
 }
 
 func forgedAnswers(s *subject, found report) {
@@ -130,4 +149,24 @@ func leftBy(r route, want []string, removed func(level) []string) []string {
 		}
 	}
 	return left
+}
+
+// trailers are carried by everything but HTTP/1 as it is by default.
+func trailers(s *subject, found report) {
+	dirty := func(c chain) bool {
+		return slices.ContainsFunc(c.protectedRoutes(), func(r route) bool { return !c.cleansTrailers(r) })
+	}
+	if !slices.ContainsFunc(s.checked(), dirty) {
+		return
+	}
+	for _, c := range s.protected {
+		o := protocol(c.is)
+		http1 := o.GetExplicitHttpConfig().GetHttpProtocolOptions()
+		switch {
+		case o.GetUpstreamProtocolOptions() != nil && http1 == nil:
+			found(protocolPlace(c.place), "not HTTP/1 alone")
+		case http1.GetEnableTrailers():
+			found(protocolPlace(c.place).field("explicit_http_config.http_protocol_options.enable_trailers"), "true")
+		}
+	}
 }

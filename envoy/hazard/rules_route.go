@@ -100,6 +100,11 @@ func otherCluster(s *subject, found report) {
 // CONNECT can end.
 func connect(s *subject, found report) {
 	for _, c := range s.checked() {
+		for i, u := range c.manager.is.GetUpgradeConfigs() {
+			if strings.HasPrefix(strings.ToUpper(u.GetUpgradeType()), "CONNECT") && (u.GetEnabled() == nil || u.GetEnabled().GetValue()) {
+				found(c.manager.item("upgrade_configs", u.GetUpgradeType(), i), "tunnels are let in")
+			}
+		}
 		for _, r := range c.routes {
 			if _, off := c.filters[c.check].disabledOn(r); off && !r.protected {
 				continue

@@ -135,19 +135,22 @@ const (
 	aggregate = `{name: all, connect_timeout: 1s, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.aggregate, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [samepod_verified]}}}`
 )
 
+// row is a fragment that is put over a part of a rendering, and where it is found.
+type row struct {
+	rule     string
+	version  envoy.Version
+	upstream envoy.Arrangement
+	part     string
+	fragment string
+	where    string
+}
+
 // TestRules breaks one thing at a time in what samepod renders; exactly that rule
 // is reported, there, and what stands behind a semicolon.
 func TestRules(t *testing.T) {
 	const resolve, assert, both = envoy.Resolve, envoy.Assert, envoy.Both
 	covered := map[string]bool{"nothing-protected": true, "envoy-version": true, "envoy-patch": true}
-	for _, tc := range []struct {
-		rule     string
-		version  envoy.Version
-		upstream envoy.Arrangement
-		part     string
-		fragment string
-		where    string
-	}{
+	for _, tc := range slices.Concat(tlsRows, senderRows, headerRows, []row{
 		{"check-missing", 40, both, "filter", `{typed_config: {grpc_service: null, http_service: {server_uri: {uri: x, cluster: x, timeout: 1s}}}}`, "$F"},
 		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: back, filter_chains: [{filters: [` + nakedHCM + `]}]}]}}`, "static_resources.listeners[back].filter_chains[0].http_connection_manager.http_filters"},
 		{"check-missing", 40, both, "listener", `{filter_chains+: [{name: x, filters: [` + nakedHCM + `]}]}`, "$L.filter_chains[x].http_connection_manager.http_filters"},
@@ -159,6 +162,7 @@ func TestRules(t *testing.T) {
 		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: sc, filter_chains: [{filters: [` + scoped + `]}]}]}}`, "static_resources.listeners[sc].filter_chains[0].http_connection_manager.http_filters; not-judged static_resources.listeners[sc].filter_chains[0].http_connection_manager.scoped_routes.scoped_route_configurations_list[b]"},
 		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: sni, filter_chains: [{filters: [{name: s, typed_config: {` + types + `network.sni_cluster.v3.SniCluster}}, ` + otherTCP + `]}]}]}}`, "static_resources.listeners[sni].filter_chains[0].filters[s]"},
 		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: redis, filter_chains: [{filters: [{name: r, typed_config: {` + types + `network.redis_proxy.v3.RedisProxy, prefix_routes: {catch_all_route: {cluster: samepod_verified}}}}]}]}]}}`, "static_resources.listeners[redis].filter_chains[0].filters[r]"},
+		{"filter-between", 40, both, "manager", `{+http_filters+: [` + cache + `]}`, "$F[cache]"},
 		{"check-disabled", 40, both, "action", `{cluster: null, weighted_clusters: {clusters: [{name: samepod_verified, weight: 1, typed_per_filter_config: {envoy.filters.http.ext_authz: ` + perRoute + `disabled: true}}}]}}`, "$R.route.weighted_clusters.clusters[samepod_verified].typed_per_filter_config[envoy.filters.http.ext_authz].disabled; other-cluster $R.route.weighted_clusters"},
 		{"check-disabled", 40, both, "route", `{typed_per_filter_config: {envoy.filters.http.ext_authz: ` + perRoute + `disabled: true}}}`, "$R.typed_per_filter_config[envoy.filters.http.ext_authz].disabled"},
 		{"check-disabled", 40, both, "host", `{typed_per_filter_config: {envoy.filters.http.ext_authz: ` + perRoute + `disabled: true}}}`, "$H.typed_per_filter_config[envoy.filters.http.ext_authz].disabled"},
@@ -176,6 +180,10 @@ func TestRules(t *testing.T) {
 		{"clear-route-cache", 40, both, "copies", `{clear_route_cache: true}`, "$S.clear_route_cache"},
 		{"filter-between", 40, both, "manager", `{+http_filters+: [` + lua + `]}`, "$F[lua]"},
 		{"filter-between", 36, resolve, "manager", `{+http_filters+: [` + otherAuth + `]}`, "$F[other]"},
+		{"filter-between", 40, both, "options", `{+http_filters: [` + lua + `]}`, "$O.http_filters[lua]"},
+		{"filter-between", 40, both, "options", `{+http_filters: [` + state + `]}`, "$O.http_filters[mine]"},
+		{"filter-between", 36, resolve, "manager", `{http_filters+: [{name: r2, typed_config: {` + types + `http.router.v3.Router, upstream_http_filters: [` + lua + `]}}]}`, "$F[r2].upstream_http_filters"},
+		{"connect", 40, both, "manager", `{upgrade_configs: [{upgrade_type: CONNECT}]}`, "$M.upgrade_configs[CONNECT]"},
 		{"address-copy", 40, resolve, "copies", `{on_request_headers: [{object_key: samepod.pod_uid, factory_key: envoy.hashable_string, shared_with_upstream: ONCE, skip_if_empty: true, format_string: {text_format_source: {inline_string: "%DYNAMIC_METADATA(envoy.filters.http.ext_authz:samepod_pod_uid)%"}}}]}`, "$F"},
 		{"address-copy", 36, resolve, "copies", `{on_request_headers: [{object_key: envoy.network.transport_socket.original_dst_address, skip_if_empty: true, format_string: {text_format_source: {inline_string: "%DYNAMIC_METADATA(envoy.filters.http.ext_authz:samepod_upstream)%"}}}]}`, "$S.on_request_headers[envoy.network.transport_socket.original_dst_address]"},
 		{"address-copy", 40, both, "route", `{typed_per_filter_config: {envoy.filters.http.set_filter_state: ` + filterOff + `}}`, "$R.typed_per_filter_config[envoy.filters.http.set_filter_state].disabled"},
@@ -207,6 +215,7 @@ func TestRules(t *testing.T) {
 		{"pool-shared", 40, resolve, "copies", `{on_request_headers: [{object_key: envoy.network.transport_socket.original_dst_address, skip_if_empty: true, format_string: {text_format_source: {inline_string: "%DYNAMIC_METADATA(envoy.filters.http.ext_authz:samepod_upstream)%"}}}]}`, "$F"},
 		{"connection-limit", 40, both, "cluster", `{circuit_breakers: {thresholds: [{max_retries: 0, max_connections: 4294967295}, {priority: HIGH, max_retries: 0, max_connections: 1024}]}}`, "$C.circuit_breakers.thresholds[HIGH].max_connections"},
 		{"connection-limit", 40, both, "cluster", `{circuit_breakers: {per_host_thresholds: [{max_connections: 1}]}}`, "$C.circuit_breakers.per_host_thresholds"},
+		{"address-writer", 40, both, "chain", `{+filters: [{name: n, typed_config: {` + types + `network.set_filter_state.v3.Config, on_new_connection: [{object_key: envoy.network.upstream_subject_alt_names, format_string: {text_format_source: {inline_string: x}}}]}}]}`, "$L.filter_chains[0].filters[n]"},
 		{"connection-limit", 40, both, "cluster", `{preconnect_policy: {per_upstream_preconnect_ratio: 2}}`, "$C.preconnect_policy"},
 		{"retry", 40, both, "action", `{retry_policy: {retry_on: connect-failure}}`, "$R.route.retry_policy"},
 		{"retry", 40, both, "host", `{retry_policy: {retry_on: 5xx, num_retries: 1}}`, "$H.retry_policy"},
@@ -227,13 +236,11 @@ func TestRules(t *testing.T) {
 		{"other-cluster", 40, both, "host", `{route_specifiers: [{name: x, typed_config: {"@type": type.googleapis.com/some.Specifier}}]}`, "$H.route_specifiers"},
 		{"connect", 40, both, "action", `{upgrade_configs: [{upgrade_type: CONNECT, connect_config: {}}]}`, "$R.route.upgrade_configs[CONNECT]"},
 		{"connect", 40, both, "host", `{+routes: [{name: c, match: {connect_matcher: {}}, route: {cluster: other, upgrade_configs: [{upgrade_type: CONNECT, connect_config: {}}]}}]}`, "$H.routes[c].route.upgrade_configs[CONNECT]"},
-		{"client-headers", 40, both, "manager", `{early_header_mutation_extensions: null}`, "$M.early_header_mutation_extensions"},
-		{"client-headers", 40, both, "host", `{request_headers_to_add: [{header: {key: X-Envoy-Retry-On, value: 5xx}}]}`, "$H.request_headers_to_add[0]"},
-		{"forged-answers", 40, both, "route", `{response_headers_to_remove: [x-samepod-reason]}`, "$R.response_headers_to_remove"},
-		{"early-hints", 39, both, "manager", `{proxy_100_continue: true}`, "$M.proxy_100_continue"},
-		{"trailers", 40, both, "options", `{explicit_http_config: {http_protocol_options: {enable_trailers: true}}}`, "$O.explicit_http_config.http_protocol_options.enable_trailers"},
-		{"trailers", 40, both, "options", `{explicit_http_config: {http_protocol_options: null, http2_protocol_options: {}}}`, "$O"},
 		{"opaque-filter", 40, both, "manager", `{+http_filters: [` + lua + `]}`, "$F[lua]"},
+		{"check-timeout", 40, both, "check", `{grpc_service: {timeout: 3600s}}`, "$E.grpc_service.timeout"},
+		{"check-timeout", 40, both, "check", `{grpc_service: {timeout: 0s}}`, "$E.grpc_service.timeout"},
+		{"not-judged", 40, both, "root", `{layered_runtime: {layers: [{name: d, disk_layer: {symlink_root: /x}}, {name: r, rtds_layer: {name: r, rtds_config: {ads: {}}}}, {name: a, admin_layer: {}}]}}`, "layered_runtime.layers[d].disk_layer; not-judged layered_runtime.layers[r].rtds_layer"},
+		{"other-destination", 40, both, "root", `{static_resources: {clusters+: [{name: dfp, lb_policy: CLUSTER_PROVIDED, cluster_type: {name: envoy.clusters.dynamic_forward_proxy, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig}}}]}}`, "static_resources.clusters[dfp].cluster_type"},
 		{"request-body", 40, both, "check", `{with_request_body: {max_request_bytes: 1}}`, "$E.with_request_body"},
 		{"request-body", 40, both, "route", `{typed_per_filter_config: {envoy.filters.http.ext_authz: ` + perRoute + `check_settings: {with_request_body: {max_request_bytes: 1}}}}}`, "$R.typed_per_filter_config[envoy.filters.http.ext_authz].check_settings.with_request_body"},
 		{"mutation-rules", 40, both, "check", `{decoder_header_mutation_rules: {disallow_all: false}}`, "$E.decoder_header_mutation_rules"},
@@ -241,7 +248,6 @@ func TestRules(t *testing.T) {
 		{"allowed-headers", 40, both, "check", `{allowed_headers: null}`, "$E.allowed_headers"},
 		{"allowed-headers", 40, both, "check", `{disallowed_headers: {patterns: [{exact: x-samepod-port}]}}`, "$E.allowed_headers"},
 		{"allowed-headers", 40, both, "check", `{encode_raw_headers: false}`, "$E.encode_raw_headers"},
-		{"claim-headers", 40, both, "route", `{request_headers_to_remove: [x-samepod-target, x-samepod-expect-pod-uid, x-samepod-recorded]}`, "$R.request_headers_to_remove"},
 		{"health-check", 40, both, "authz", `{health_checks: null}`, "$A.health_checks"},
 		{"health-check", 40, both, "authz", `{common_lb_config: null}`, "$A.common_lb_config.healthy_panic_threshold"},
 		{"health-check", 40, both, "check", `{grpc_service: {envoy_grpc: {cluster_name: elsewhere}}}`, "$E.grpc_service"},
@@ -264,7 +270,7 @@ func TestRules(t *testing.T) {
 		{"not-judged", 40, both, "config", `{vhds: {config_source: {ads: {}}}}`, "$M.route_config.vhds"},
 		{"not-judged", 40, assert, "cluster", `{type: EDS, load_assignment: null, eds_cluster_config: {eds_config: {ads: {}}}}`, "$C.eds_cluster_config"},
 		{"not-judged", 40, both, "root", `{static_resources: {listeners+: [{name: x, filter_chains: [{filters: [{name: h, typed_config: {` + types + `network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: x, rds: {route_config_name: r, config_source: {ads: {}}}}}]}]}]}}`, "static_resources.listeners[x].filter_chains[0].http_connection_manager.rds"},
-	} {
+	}) {
 		all, err := hazard.Check(mutated(t, tc.version, tc.upstream, tc.part, tc.fragment), options(tc.version, tc.upstream))
 		want := strings.Split(tc.rule+" "+places.Replace(tc.where), "; ")
 		slices.Sort(want)
