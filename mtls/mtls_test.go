@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +124,16 @@ func (s *stage) client(p *pair) *tls.Config {
 	return c
 }
 
+// named is a certificate whose names need not be what their kind asks for.
+func named(dns []string, uris ...url.URL) lab.Leaf {
+	return lab.Leaf{Change: func(c *x509.Certificate) {
+		c.DNSNames = dns
+		for i := range uris {
+			c.URIs = append(c.URIs, &uris[i])
+		}
+	}}
+}
+
 // TestClients: who gets through the handshake.
 func TestClients(t *testing.T) {
 	s := newStage(t, gateway, "envoy.example")
@@ -144,6 +155,10 @@ func TestClients(t *testing.T) {
 		{"a SPIFFE ID below", s.ca, lab.Leaf{Names: []string{gateway + "/x"}}, nil, "not among the client identities"},
 		{"a SPIFFE ID in capitals", s.ca, lab.Leaf{Names: []string{"spiffe://prod.example/ns/GATEWAY/sa/envoy"}}, nil, "not among the client identities"},
 		{"two SPIFFE IDs", s.ca, lab.Leaf{Names: []string{gateway, "spiffe://prod.example/ns/x/sa/y"}}, nil, "not among the client identities"},
+		{"a DNS name that reads as the SPIFFE ID", s.ca, named([]string{gateway}), nil, "not among the client identities"},
+		{"that, in capitals", s.ca, named([]string{strings.ToUpper(gateway)}), nil, "not among the client identities"},
+		{"that, beside another's SPIFFE ID", s.ca, named([]string{gateway}, url.URL{Scheme: "spiffe", Host: "prod.example", Path: "/x"}), nil, "not among the client identities"},
+		{"a URI that reads as the DNS name", s.ca, named(nil, url.URL{Path: "envoy.example"}), nil, "not among the client identities"},
 		{"another DNS name", s.ca, lab.Leaf{Names: []string{"x.envoy.example"}}, nil, "not among the client identities"},
 		{"a wildcard that covers it", s.ca, lab.Leaf{Names: []string{"*.example"}}, nil, "not among the client identities"},
 		{"the name as common name", s.ca, lab.Leaf{CommonName: "envoy.example"}, nil, "not among the client identities"},
@@ -171,7 +186,7 @@ func TestClients(t *testing.T) {
 		t.Errorf("no certificate: %v", err)
 	}
 	got := s.keeper.State().Refused
-	if got[RefusedIdentity] != 9 || got[RefusedCertificate] != 4 || got[RefusedHandshake] != 4 {
+	if got[RefusedIdentity] != 13 || got[RefusedCertificate] != 4 || got[RefusedHandshake] != 4 {
 		t.Errorf("refusals %v", got)
 	}
 	if n := strings.Count(s.log.String(), "refused a connection"); n != 3 {
