@@ -124,6 +124,8 @@ var mutants = []struct {
 	{"an expired certificate comes into force", "mtls/files.go", "case now.After(leaf.NotAfter):", "case false:", "TestReload$"},
 	{"a broken file ends what was good", "mtls/keeper.go", "\tif err != nil {\n\t\tk.fault = err.Error()", "\tif err != nil {\n\t\tk.config.Store(&tls.Config{})\n\t\tk.fault = err.Error()", "TestReload$"},
 	{"one client may open any number of streams", "authz/grpc.go", "grpc.MaxConcurrentStreams(mostStreams),", "", "TestHostileConnections$"},
+	{"one client may hold as much as it sends", "authz/grpc.go", "mostRequest     = 128 << 10", "mostRequest     = 1 << 20", "TestUnfinishedMessages$"},
+	{"a message that never ends is waited for", "authz/grpc.go", "grpc.InTapHandle(bounded),", "", "TestUnfinishedMessages$"},
 	{"a silent connection is kept", "authz/grpc.go", "grpc.ConnectionTimeout(handshakeTimeout),", "", "TestHostileConnections$"},
 	{"whoever has a certificate of the CA may answer for samepod", "envoy/transport.go", "case ca != \"\" && name == \"\" && !named:", "case false:", "TestBadParams$"},
 	{"whoever has the address by then has the certificate", "envoy/transport.go", "s.SANType, s.Match, s.SAN = \"URI\", \"prefix\", t.PodUIDPrefix", "_ = t", "TestGolden$"},
