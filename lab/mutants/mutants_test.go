@@ -108,7 +108,11 @@ var mutants = []struct {
 	{"no list of clients is every client", "cmd/samepod/tls.go", "case f.clientCA != \"\" && len(f.identities) == 0:", "case false:", "TestScript$"},
 	{"the service serves without its certificate", "cmd/samepod/serve.go", "endpoint.Credentials = keeper.Credentials()", "", "TestServeTLS$"},
 	{"a connection lives for ever", "cmd/samepod/serve.go", ", ConnectionAge: f.maxAge}", "}", "TestConnectionAge$"},
-	{"any number of connections", "cmd/samepod/listen.go", "netutil.LimitListener(next, f.maxConns)", "netutil.LimitListener(next, 1<<20)", "TestMaxConnections$"},
+	{"any number of connections", "cmd/samepod/listen.go", "mostProven: f.maxConns}", "mostProven: 1 << 20}", "TestMaxConnections$"},
+	{"silent connections have the places of others", "cmd/samepod/bound.go", "if l.unproven.Len() <= l.mostUnproven {", "if true {", "TestHTTPConnections$"},
+	{"the newest goes for a silent one", "cmd/samepod/bound.go", "l.unproven.Front()", "l.unproven.Back()", "TestFlood$"},
+	{"a silent HTTP connection is kept", "cmd/samepod/serve.go", "IdleTimeout: httpTimeout", "IdleTimeout: time.Hour", "TestHTTPTimeouts$"},
+	{"who reads slowly is waited for", "cmd/samepod/serve.go", "WriteTimeout: answer,", "WriteTimeout: time.Hour,", "TestHTTPTimeouts$"},
 	{"an expired certificate is ready", "cmd/samepod/health.go", "notReady = \"tls: \" + expired", "_ = notReady", "TestServeTLS$"},
 
 	{"no client needs a certificate", "mtls/files.go", "tls.RequireAndVerifyClientCert", "tls.VerifyClientCertIfGiven", "TestClients$"},
