@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -238,6 +239,14 @@ func TestParseIdentities(t *testing.T) {
 	}
 }
 
+// authority is a certificate that may sign others, but for a change.
+func authority(change func(*x509.Certificate)) lab.Leaf {
+	return lab.Leaf{CommonName: "an authority", Change: func(c *x509.Certificate) {
+		c.IsCA, c.BasicConstraintsValid, c.KeyUsage = true, true, x509.KeyUsageCertSign
+		change(c)
+	}}
+}
+
 // TestReload: a new certificate and a new client CA are in force at the next
 // connection, and whatever is broken leaves the old ones in force and is told.
 func TestReload(t *testing.T) {
@@ -270,6 +279,11 @@ func TestReload(t *testing.T) {
 		{"an empty CA", good, nil, nil, "ca.crt: holds no certificate"},
 		{"half of the second CA", good, append(bytes.Clone(s.ca.PEM), cut(s.ca.PEM)...), nil, "ca.crt: certificate 2 is cut off or no PEM"},
 		{"a CA that is none", good, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), nil, "ca.crt: certificate 1: x509"},
+		{"a client's certificate for its CA", good, client.cert, nil, `ca.crt: certificate 1 ("") is no CA`},
+		{"that, beside the CA", good, append(bytes.Clone(s.ca.PEM), client.cert...), nil, `ca.crt: certificate 2 ("") is no CA`},
+		{"a CA that may not sign", good, issue(s.ca, authority(func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign })).cert, nil, `ca.crt: certificate 1 ("CN=an authority") is no CA`},
+		{"an expired CA", good, issue(s.ca, authority(func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Minute) })).cert, nil, "ca.crt: no CA is valid now: the last expires at 2"},
+		{"a future CA", good, issue(s.ca, authority(func(c *x509.Certificate) { c.NotBefore = now.Add(time.Minute) })).cert, nil, "ca.crt: no CA is valid now: the last expires at 2"},
 		{"an expired certificate", issue(s.ca, lab.Leaf{Names: server.Names, NotBefore: now.Add(-2 * time.Hour), NotAfter: now.Add(-time.Minute)}), s.ca.PEM, nil, "tls.crt: expired at 2"},
 		{"a future certificate", issue(s.ca, lab.Leaf{Names: server.Names, NotBefore: now.Add(time.Hour), NotAfter: now.Add(2 * time.Hour)}), s.ca.PEM, nil, "tls.crt: is not valid before 2"},
 		{"a client's certificate", issue(s.ca, lab.Leaf{Names: server.Names, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}), s.ca.PEM, nil, "tls.crt: is no server certificate"},
@@ -325,6 +339,11 @@ func TestReload(t *testing.T) {
 	s.write(good, append(bytes.Clone(other.PEM), s.ca.PEM...))
 	if err := s.keeper.look(now); err != nil {
 		t.Fatal(err)
+	}
+	expired := issue(other, authority(func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Minute) }))
+	s.write(good, slices.Concat(other.PEM, expired.cert, s.ca.PEM))
+	if err := s.keeper.look(now); err != nil {
+		t.Errorf("an expired CA beside good ones: %v", err)
 	}
 	for _, p := range []pair{client, next} {
 		if _, err := s.connect(s.client(&p)); err != nil {
