@@ -8,11 +8,14 @@ import (
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 )
 
 // Endpoint is the gRPC server that Envoy talks to: Check, and health for the
@@ -36,9 +39,11 @@ type EndpointConfig struct {
 // Bounds of what one client can hold. Envoy is far from all of them: as rendered it
 // has 100 checks at a time on a connection, of some kilobytes each.
 const (
-	mostStreams     = 256
-	mostRequest     = 1 << 20  // bytes of a message
-	mostHeaders     = 64 << 10 // bytes of gRPC's own headers, not of the request that is checked
+	mostStreams     = 128
+	mostRequest     = 128 << 10 // bytes of a message: twice what Envoy takes as headers by default
+	streamWindow    = 64 << 10  // bytes that are taken unread of a stream; grpc-go's own guess grows to 16 MiB
+	connWindow      = 1 << 20   // bytes on their way, of all streams
+	mostHeaders     = 64 << 10  // bytes of gRPC's own headers, not of the request that is checked
 	pingAfter       = 30 * time.Second
 	pingTimeout     = 10 * time.Second
 	minPingInterval = 10 * time.Second // Envoy's is 30 s as rendered
@@ -61,13 +66,16 @@ func NewEndpoint(check *Server, c EndpointConfig) *Endpoint {
 		grpc.MaxConcurrentStreams(mostStreams),
 		grpc.MaxRecvMsgSize(mostRequest),
 		grpc.MaxHeaderListSize(mostHeaders),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
+		grpc.InTapHandle(bounded),
 	}
 	if c.Credentials != nil {
 		options = append(options, grpc.Creds(c.Credentials))
 	}
 	e := &Endpoint{server: grpc.NewServer(options...), health: health.NewServer()}
 	authv3.RegisterAuthorizationServer(e.server, check)
-	healthv1.RegisterHealthServer(e.server, e.health)
+	healthv1.RegisterHealthServer(e.server, healthChecks{e.health})
 	if c.Reflection {
 		reflection.Register(e.server)
 	}
@@ -116,8 +124,27 @@ func (e *Endpoint) Drain(ctx context.Context, wait, timeout time.Duration) {
 	}
 }
 
+// bounded gives a call [callTimeout], from its headers on: a client that never sends
+// the rest of its message holds what it has sent no longer. Nothing that is offered
+// takes that long.
+func bounded(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	context.AfterFunc(ctx, cancel) // with the call
+	return ctx, nil
+}
+
+// healthChecks is health that is asked for, as Envoy and the kubelet do. Watching it
+// is a call without an end.
+type healthChecks struct{ *health.Server }
+
+// Watch implements healthv1.HealthServer.
+func (healthChecks) Watch(*healthv1.HealthCheckRequest, grpc.ServerStreamingServer[healthv1.HealthCheckResponse]) error {
+	return status.Error(codes.Unimplemented, "health is not watched; allowed: Check")
+}
+
 const (
 	handshakeTimeout = 2 * time.Second
+	callTimeout      = 2 * time.Second
 	stopGrace        = 100 * time.Millisecond // for the connections to be closed
 )
 

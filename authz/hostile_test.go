@@ -20,8 +20,11 @@ import (
 	"golang.org/x/net/http2/hpack"
 	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -161,7 +164,7 @@ func TestHostileFields(t *testing.T) {
 			p.in(absent.ProtoReflect()).Clear(p.f)
 			const mark = "MARKMARK"
 			for rule, spoilt := range map[string][]byte{
-				"absent": must(proto.Marshal(absent)), "empty": text(""), "huge": text(strings.Repeat("x", mostRequest-64<<10)),
+				"absent": must(proto.Marshal(absent)), "empty": text(""), "huge": text(strings.Repeat("x", 60<<10)),
 				"not UTF-8": bytes.ReplaceAll(text(mark), []byte(mark), []byte("\xff\xfe\xc3\x28\xa0\xa1\x00\x00")), "a zero byte": text("a\x00b"), "a number": text("1"),
 				"twice": append(bytes.Clone(wire), text("other")...),
 			} {
@@ -427,6 +430,90 @@ func TestHostileConnections(t *testing.T) {
 		}
 		served("a client resets streams")
 	})
+}
+
+// TestLargestRequest: all headers that Envoy takes by default fit, in either encoding.
+func TestLargestRequest(t *testing.T) {
+	check := rawDial(t)
+	const envoys = 60 << 10 // max_request_headers_kb
+	for encodingOf, req := range map[string]*authv3.CheckRequest{"map": request(set("x-long", strings.Repeat("x", envoys))), "list": request(set("x-long", strings.Repeat("x", envoys)), raw())} {
+		if resp, err := check(t.Context(), must(proto.Marshal(req))); err != nil || reasonOf(resp) != "same-pod" {
+			t.Errorf("%s: %v, %v", encodingOf, reasonOf(resp), err)
+		}
+	}
+}
+
+// TestUnfinishedMessages: clients that send all of their messages but the end, on all
+// of their streams, hold little, and not for long.
+func TestUnfinishedMessages(t *testing.T) {
+	server, _, _ := testServer(world(pod("a", on(addrX))))
+	server.config.Log = slog.New(slog.DiscardHandler)
+	conn, _ := dial(t, server)
+	const clients, most = 4, 512 << 20 // bytes
+	// grpc-go keeps a frame of just more than 1 KiB in a buffer of 4 KiB.
+	const chunk, buffer = 1<<10 + 16, 4 << 10
+	if bound := clients * mostStreams * (mostRequest + streamWindow) / chunk * buffer; bound > most {
+		t.Errorf("%d clients may hold %d MiB", clients, bound>>20)
+	}
+	var before runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var sending, ending sync.WaitGroup
+	for range clients {
+		c := newRawClient(t, conn.Target())
+		ended := 0
+		ending.Go(func() {
+			if err := c.read(func(f http2.Frame) bool {
+				if h, ok := f.(*http2.HeadersFrame); ok && h.StreamEnded() {
+					ended++
+				}
+				return ended == mostStreams
+			}); err != nil {
+				t.Errorf("%d of %d calls are ended: %v", ended, mostStreams, err)
+			}
+		})
+		sending.Go(func() {
+			for i := range uint32(mostStreams) {
+				if err := errors.Join(c.open(2*i+1), c.WriteData(2*i+1, false, []byte{0, 0, mostRequest >> 16, mostRequest >> 8 & 0xff, mostRequest & 0xff})); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			for sent := 0; sent+chunk < mostRequest; sent += chunk {
+				for i := range uint32(mostStreams) {
+					if err := c.WriteData(2*i+1, false, make([]byte, chunk)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	sending.Wait()
+	var held runtime.MemStats
+	runtime.ReadMemStats(&held)
+	t.Logf("%d clients sent %d MiB, of which %d MiB are held", clients, clients*mostStreams*mostRequest>>20, (int64(held.HeapInuse)-int64(before.HeapInuse))>>20)
+	if held.HeapInuse > before.HeapInuse+most {
+		t.Errorf("%d MiB are held", (held.HeapInuse-before.HeapInuse)>>20)
+	}
+	ending.Wait()
+	resp, err := authv3.NewAuthorizationClient(client(t, conn.Target())).Check(timeout(t, 10*time.Second), request())
+	if err != nil || reasonOf(resp) != "same-pod" {
+		t.Errorf("another client: %v, %v", reasonOf(resp), err)
+	}
+}
+
+// TestHealthIsNotWatched: there is no call without an end.
+func TestHealthIsNotWatched(t *testing.T) {
+	server, _, _ := testServer(world())
+	conn, _ := dial(t, server)
+	watch, err := healthv1.NewHealthClient(conn).Watch(timeout(t, 10*time.Second), &healthv1.HealthCheckRequest{})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	if status.Code(err) != codes.Unimplemented {
+		t.Errorf("watching health: %v", err)
+	}
 }
 
 // TestNeverReads: from a client that asks and does not read the server soon reads no

@@ -306,6 +306,18 @@ func TestBadParams(t *testing.T) {
 		{"a URI of another kind", `samepod-tls-name: "https://example/x"; allowed`, func(p *envoy.Params) {
 			p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "https://example/x"}
 		}},
+		{"a name with a dot at its end", `samepod-tls-name: "samepod.example."; allowed`, func(p *envoy.Params) {
+			p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "samepod.example."}
+		}},
+		{"a SPIFFE ID that goes up", `samepod-tls-name: "spiffe://a/../b"; allowed`, func(p *envoy.Params) {
+			p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "spiffe://a/../b"}
+		}},
+		{"a SPIFFE ID that ends where it is", `samepod-tls-name: "spiffe://a/b/."; allowed`, func(p *envoy.Params) {
+			p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: "spiffe://a/b/."}
+		}},
+		{"a name that is too long", `samepod-tls-name: "a.a.`, func(p *envoy.Params) {
+			p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", Name: strings.Repeat("a.", 127) + "a"}
+		}},
 		{"a relative secret", `samepod-tls-ca-secret: "ca.yaml"; allowed`, func(p *envoy.Params) { p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "ca.yaml", Name: "a.example"} }},
 		{"a secret that writes YAML", `samepod-tls-client-secret: "/x\ny"; allowed`, func(p *envoy.Params) {
 			p.ReplicaTLS = envoy.ReplicaTLS{CASecret: "/ca.yaml", ClientSecret: "/x\ny", Name: "a.example"}
@@ -343,6 +355,11 @@ func TestBadParams(t *testing.T) {
 			p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/ca", PodUIDPrefix: "spiffe://a,b/"}
 		}},
 		{"a prefix that formats", `upstream-tls-uid-prefix: "a:%REQ(x)%"; allowed`, func(p *envoy.Params) { p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/ca", PodUIDPrefix: "a:%REQ(x)%"} }},
+		{"the name of a Pod with a dot at its end", `upstream-tls-name: "a."; allowed`, func(p *envoy.Params) { p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/ca", Name: "a."} }},
+		{"the SPIFFE ID of a Pod that goes up", `upstream-tls-name: "spiffe://a/b/.."; allowed`, func(p *envoy.Params) { p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/ca", Name: "spiffe://a/b/.."} }},
+		{"a beginning of a URI that goes up", `upstream-tls-uid-prefix: "spiffe://a/../"; allowed`, func(p *envoy.Params) {
+			p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/ca", PodUIDPrefix: "spiffe://a/../"}
+		}},
 		{"a wildcard name", `upstream-tls-name: "*.a"; allowed: a DNS name`, func(p *envoy.Params) { p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/ca", Name: "*.a"} }},
 		{"a relative secret", `upstream-tls-client-secret: "c"; allowed: an absolute path`, func(p *envoy.Params) {
 			p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/ca", Name: "a", ClientSecret: "c"}

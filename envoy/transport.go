@@ -34,6 +34,22 @@ var (
 	uriPrefix = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:[A-Za-z0-9._~:/-]{1,200}$`)
 )
 
+// isDNSName reports whether a certificate may say this name. It never says the dot at
+// the end, which is allowed where a name is looked up.
+func isDNSName(name string) bool {
+	return len(name) <= 253 && dnsName.MatchString(name) && !strings.HasSuffix(name, ".")
+}
+
+// isSPIFFEID reports whether a certificate may say this ID (SPIFFE-ID 2).
+func isSPIFFEID(name string) bool {
+	return len(name) <= 2048 && spiffeID.MatchString(name) && !hasDots(name)
+}
+
+// hasDots reports whether a path goes to itself or up, which no SPIFFE ID may.
+func hasDots(uri string) bool {
+	return strings.Contains(uri+"/", "/./") || strings.Contains(uri+"/", "/../")
+}
+
 func isURI(name string) bool { return strings.Contains(name, "://") }
 
 func (t ReplicaTLS) validate(replicas []Replica) error {
@@ -44,7 +60,7 @@ func (t ReplicaTLS) validate(replicas []Replica) error {
 }
 
 func (t UpstreamTLS) validate() error {
-	if t.PodUIDPrefix != "" && !uriPrefix.MatchString(t.PodUIDPrefix) {
+	if t.PodUIDPrefix != "" && (!uriPrefix.MatchString(t.PodUIDPrefix) || hasDots(t.PodUIDPrefix)) {
 		return problem("upstream-tls-uid-prefix", "%q; allowed: the beginning of a URI, such as spiffe://example.org/pod/", t.PodUIDPrefix)
 	}
 	if t.PodUIDPrefix != "" && isURI(t.Name) {
@@ -66,8 +82,8 @@ func validateTLS(param, whom, ca, client, name string, named bool) error {
 		return problem(param+"name", "without effect; there is no --%sca-secret", param)
 	case ca != "" && name == "" && !named:
 		return problem(param+"name", "missing; without it whoever has a certificate of the CA may answer for %s", whom)
-	case name != "" && !dnsName.MatchString(name) && !spiffeID.MatchString(name):
-		return problem(param+"name", "%q; allowed: a DNS name in lower case, or spiffe://<trust domain>/<path>", name)
+	case name != "" && !isDNSName(name) && !isSPIFFEID(name):
+		return problem(param+"name", "%q; allowed: a DNS name in lower case without a dot at its end, or spiffe://<trust domain>/<path>", name)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type Leaf struct {
 	NotBefore  time.Time
 	NotAfter   time.Time
 	Usage      []x509.ExtKeyUsage
+	Change     func(*x509.Certificate) // what no ordinary certificate says; may be nil
 }
 
 // NewCA makes a CA.
@@ -88,6 +89,9 @@ func (ca *CA) Issue(l Leaf) (cert, key []byte, err error) {
 		default:
 			template.DNSNames = append(template.DNSNames, name)
 		}
+	}
+	if l.Change != nil {
+		l.Change(template)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, private.Public(), ca.key)
 	if err != nil {

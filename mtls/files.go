@@ -86,6 +86,9 @@ func (f Files) config(c content, clients Identities, now time.Time) (*tls.Config
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.ClientCA, err)
 	}
+	if err := judgeCAs(cas, now); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.ClientCA, err)
+	}
 	config.ClientCAs = x509.NewCertPool()
 	for _, ca := range cas {
 		config.ClientCAs.AddCert(ca)
@@ -111,6 +114,22 @@ func judge(leaf *x509.Certificate, now time.Time) error {
 		return errors.New("has no subject alternative name, so no client can tell whose it is")
 	case len(leaf.ExtKeyUsage) > 0 && !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth) && !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny):
 		return errors.New("is no server certificate: its extended key usage lacks serverAuth")
+	}
+	return nil
+}
+
+// judgeCAs says why no client could ever be admitted, or why one of the certificates
+// vouches for none. Those of a bundle may expire one after the other.
+func judgeCAs(cas []*x509.Certificate, now time.Time) error {
+	valid := false
+	for i, ca := range cas {
+		if !ca.IsCA || ca.KeyUsage != 0 && ca.KeyUsage&x509.KeyUsageCertSign == 0 {
+			return fmt.Errorf("certificate %d (%q) is no CA: it may not sign certificates", i+1, ca.Subject)
+		}
+		valid = valid || !now.Before(ca.NotBefore) && !now.After(ca.NotAfter)
+	}
+	if !valid {
+		return fmt.Errorf("no CA is valid now: the last expires at %s", instant(slices.MaxFunc(cas, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter))
 	}
 	return nil
 }

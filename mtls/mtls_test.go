@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,6 +125,16 @@ func (s *stage) client(p *pair) *tls.Config {
 	return c
 }
 
+// named is a certificate whose names need not be what their kind asks for.
+func named(dns []string, uris ...url.URL) lab.Leaf {
+	return lab.Leaf{Change: func(c *x509.Certificate) {
+		c.DNSNames = dns
+		for i := range uris {
+			c.URIs = append(c.URIs, &uris[i])
+		}
+	}}
+}
+
 // TestClients: who gets through the handshake.
 func TestClients(t *testing.T) {
 	s := newStage(t, gateway, "envoy.example")
@@ -144,6 +156,10 @@ func TestClients(t *testing.T) {
 		{"a SPIFFE ID below", s.ca, lab.Leaf{Names: []string{gateway + "/x"}}, nil, "not among the client identities"},
 		{"a SPIFFE ID in capitals", s.ca, lab.Leaf{Names: []string{"spiffe://prod.example/ns/GATEWAY/sa/envoy"}}, nil, "not among the client identities"},
 		{"two SPIFFE IDs", s.ca, lab.Leaf{Names: []string{gateway, "spiffe://prod.example/ns/x/sa/y"}}, nil, "not among the client identities"},
+		{"a DNS name that reads as the SPIFFE ID", s.ca, named([]string{gateway}), nil, "not among the client identities"},
+		{"that, in capitals", s.ca, named([]string{strings.ToUpper(gateway)}), nil, "not among the client identities"},
+		{"that, beside another's SPIFFE ID", s.ca, named([]string{gateway}, url.URL{Scheme: "spiffe", Host: "prod.example", Path: "/x"}), nil, "not among the client identities"},
+		{"a URI that reads as the DNS name", s.ca, named(nil, url.URL{Path: "envoy.example"}), nil, "not among the client identities"},
 		{"another DNS name", s.ca, lab.Leaf{Names: []string{"x.envoy.example"}}, nil, "not among the client identities"},
 		{"a wildcard that covers it", s.ca, lab.Leaf{Names: []string{"*.example"}}, nil, "not among the client identities"},
 		{"the name as common name", s.ca, lab.Leaf{CommonName: "envoy.example"}, nil, "not among the client identities"},
@@ -171,7 +187,7 @@ func TestClients(t *testing.T) {
 		t.Errorf("no certificate: %v", err)
 	}
 	got := s.keeper.State().Refused
-	if got[RefusedIdentity] != 9 || got[RefusedCertificate] != 4 || got[RefusedHandshake] != 4 {
+	if got[RefusedIdentity] != 13 || got[RefusedCertificate] != 4 || got[RefusedHandshake] != 4 {
 		t.Errorf("refusals %v", got)
 	}
 	if n := strings.Count(s.log.String(), "refused a connection"); n != 3 {
@@ -223,6 +239,14 @@ func TestParseIdentities(t *testing.T) {
 	}
 }
 
+// authority is a certificate that may sign others, but for a change.
+func authority(change func(*x509.Certificate)) lab.Leaf {
+	return lab.Leaf{CommonName: "an authority", Change: func(c *x509.Certificate) {
+		c.IsCA, c.BasicConstraintsValid, c.KeyUsage = true, true, x509.KeyUsageCertSign
+		change(c)
+	}}
+}
+
 // TestReload: a new certificate and a new client CA are in force at the next
 // connection, and whatever is broken leaves the old ones in force and is told.
 func TestReload(t *testing.T) {
@@ -255,6 +279,11 @@ func TestReload(t *testing.T) {
 		{"an empty CA", good, nil, nil, "ca.crt: holds no certificate"},
 		{"half of the second CA", good, append(bytes.Clone(s.ca.PEM), cut(s.ca.PEM)...), nil, "ca.crt: certificate 2 is cut off or no PEM"},
 		{"a CA that is none", good, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), nil, "ca.crt: certificate 1: x509"},
+		{"a client's certificate for its CA", good, client.cert, nil, `ca.crt: certificate 1 ("") is no CA`},
+		{"that, beside the CA", good, append(bytes.Clone(s.ca.PEM), client.cert...), nil, `ca.crt: certificate 2 ("") is no CA`},
+		{"a CA that may not sign", good, issue(s.ca, authority(func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign })).cert, nil, `ca.crt: certificate 1 ("CN=an authority") is no CA`},
+		{"an expired CA", good, issue(s.ca, authority(func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Minute) })).cert, nil, "ca.crt: no CA is valid now: the last expires at 2"},
+		{"a future CA", good, issue(s.ca, authority(func(c *x509.Certificate) { c.NotBefore = now.Add(time.Minute) })).cert, nil, "ca.crt: no CA is valid now: the last expires at 2"},
 		{"an expired certificate", issue(s.ca, lab.Leaf{Names: server.Names, NotBefore: now.Add(-2 * time.Hour), NotAfter: now.Add(-time.Minute)}), s.ca.PEM, nil, "tls.crt: expired at 2"},
 		{"a future certificate", issue(s.ca, lab.Leaf{Names: server.Names, NotBefore: now.Add(time.Hour), NotAfter: now.Add(2 * time.Hour)}), s.ca.PEM, nil, "tls.crt: is not valid before 2"},
 		{"a client's certificate", issue(s.ca, lab.Leaf{Names: server.Names, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}), s.ca.PEM, nil, "tls.crt: is no server certificate"},
@@ -310,6 +339,11 @@ func TestReload(t *testing.T) {
 	s.write(good, append(bytes.Clone(other.PEM), s.ca.PEM...))
 	if err := s.keeper.look(now); err != nil {
 		t.Fatal(err)
+	}
+	expired := issue(other, authority(func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Minute) }))
+	s.write(good, slices.Concat(other.PEM, expired.cert, s.ca.PEM))
+	if err := s.keeper.look(now); err != nil {
+		t.Errorf("an expired CA beside good ones: %v", err)
 	}
 	for _, p := range []pair{client, next} {
 		if _, err := s.connect(s.client(&p)); err != nil {

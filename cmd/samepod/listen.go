@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"golang.org/x/net/netutil"
 )
 
 // listeners are all sockets of the service.
@@ -60,13 +58,13 @@ func listen(f serveFlags) (_ *listeners, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("--listen: %w", err)
 		}
-		l.authz = append(l.authz, netutil.LimitListener(next, f.maxConns))
+		l.authz = append(l.authz, &boundListener{Listener: next, mostUnproven: mostUnproven, mostProven: f.maxConns})
 	}
-	if l.health, err = net.Listen("tcp", f.health); err != nil {
+	if l.health, err = listenHTTP(f.health); err != nil {
 		return nil, fmt.Errorf("--health-listen: %w", err)
 	}
 	if f.admin != "" {
-		if l.admin, err = net.Listen("tcp", f.admin); err != nil {
+		if l.admin, err = listenHTTP(f.admin); err != nil {
 			return nil, fmt.Errorf("--admin-listen: %w", err)
 		}
 	}
@@ -148,6 +146,20 @@ func listenAuthz(address string, mode fs.FileMode) (net.Listener, error) {
 		return listenUnix(path, mode)
 	}
 	return net.Listen("tcp", address)
+}
+
+// mostHTTP is how many connections the kubelet, Prometheus and operators may have;
+// beyond it the oldest is closed.
+const mostHTTP = 256
+
+// listenHTTP listens for HTTP: what clients hold there must not be the file
+// descriptors that Envoy's connections need.
+func listenHTTP(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err // not an interface that holds a nil listener
+	}
+	return &boundListener{Listener: l, mostUnproven: mostHTTP}, nil
 }
 
 // listenUnix makes a socket. One that a killed predecessor left is replaced; one

@@ -70,7 +70,7 @@ func newServe() *cobra.Command {
 	flags.StringVar(&f.socketMode, "socket-mode", "0660", "permissions of unix sockets, in octal")
 	f.tls.register(flags)
 	flags.DurationVar(&f.maxAge, "max-connection-age", 5*time.Minute, "after how long a connection of Envoy's is told to end, within 10s and without an error: it then sees new replicas, and a client whose certificate is not good any more is refused; 0 for never")
-	flags.IntVar(&f.maxConns, "max-connections", 4096, "connections at a time of each --listen; Envoy has one for each of its workers, and one for health checks. More wait")
+	flags.IntVar(&f.maxConns, "max-connections", 4096, "connections at a time of each --listen; Envoy has one for each of its workers, and one for health checks. More are closed at once")
 	flags.BoolVar(&f.reflection, "reflection", false, "offer gRPC reflection")
 	flags.StringVar(&f.health, "health-listen", "127.0.0.1:9192", "`address` of /healthz, /readyz and /metrics; give the Pod's address for the kubelet and Prometheus")
 	flags.StringVar(&f.admin, "admin-listen", "127.0.0.1:9193", "loopback `address` of /history?address=<ip>, /shared and, with --pprof, /debug/pprof; empty for none")
@@ -191,8 +191,8 @@ func (s *service) run(ctx context.Context) error {
 	for _, l := range s.listeners.authz {
 		group.Go(func() error { return s.endpoint.Serve(l) })
 	}
-	health := &http.Server{Handler: healthHandler(s.ready, s.metrics), ReadHeaderTimeout: 5 * time.Second}
-	admin := &http.Server{Handler: adminHandler(s.index, s.flags.pprof), ReadHeaderTimeout: 5 * time.Second}
+	health := newHTTP(healthHandler(s.ready, s.metrics), httpTimeout)
+	admin := newHTTP(adminHandler(s.index, s.flags.pprof), profileTimeout)
 	group.Go(func() error { return serveHTTP(health, s.listeners.health) })
 	if s.listeners.admin != nil {
 		group.Go(func() error { return serveHTTP(admin, s.listeners.admin) })
@@ -211,6 +211,17 @@ func (s *service) run(ctx context.Context) error {
 	err := group.Wait()
 	s.log.Info("stopped")
 	return err
+}
+
+const (
+	httpTimeout    = 10 * time.Second // to send a request, for its answer, and for silence after it
+	profileTimeout = 2 * time.Minute  // for the answer of /debug/pprof/profile?seconds=30, which first measures
+)
+
+// newHTTP makes a server whose clients are waited for only so long. A request's
+// context ends with the time to read it, so that is as long as the answer may take.
+func newHTTP(handler http.Handler, answer time.Duration) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: httpTimeout, ReadTimeout: answer, WriteTimeout: answer, IdleTimeout: httpTimeout, MaxHeaderBytes: 16 << 10}
 }
 
 // serveHTTP serves until the server is closed, which is no error.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -173,30 +172,6 @@ func TestConnectionAge(t *testing.T) {
 			t.Fatalf("check %d: %v", n, err)
 		}
 		peers[p.LocalAddr.String()] = true
-	}
-}
-
-// TestMaxConnections: what is beyond the limit waits, and silence does not keep a
-// place for long.
-func TestMaxConnections(t *testing.T) {
-	i := startServe(t, minimal, "--max-connections", "2")
-	for range 2 {
-		silent, err := net.Dial("tcp", i.start.Listen[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer silent.Close()
-	}
-	conn := i.dial(i.start.Listen[0])
-	soon, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	if _, err := authv3.NewAuthorizationClient(conn).Check(soon, &authv3.CheckRequest{}); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("a third connection: %v", err)
-	}
-	later, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if _, err := authv3.NewAuthorizationClient(conn).Check(later, &authv3.CheckRequest{}, grpc.WaitForReady(true)); err != nil {
-		t.Errorf("after the silent ones were closed: %v", err)
 	}
 }
 
