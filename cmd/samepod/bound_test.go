@@ -228,7 +228,8 @@ func TestHTTPTimeouts(t *testing.T) {
 			io.WriteString(client, tc.send)
 			if tc.read {
 				got, _ := io.ReadAll(bufio.NewReader(client))
-				if whole := strings.HasSuffix(tc.send, "\r\n\r\n"); whole != (len(got) > 1<<16) {
+				// What half a body gets is a race between its two timeouts; that it ends is not.
+				if whole := strings.HasSuffix(tc.send, "\r\n\r\n"); whole && len(got) <= 1<<16 {
 					t.Errorf("%s: an answer of %d bytes", tc.rule, len(got))
 				}
 			}
