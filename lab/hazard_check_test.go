@@ -15,14 +15,14 @@ import (
 func checkSays(t *testing.T, version string, row scene, rendered, mutated []byte) {
 	t.Helper()
 	ids := func(config []byte) (ids []string) {
-		findings, err := hazard.Check(config, hazard.Options{
+		r, err := hazard.Check(config, hazard.Options{
 			Version: version, Upstream: envoy.Arrangement(row.upstream), AcceptUnasserted: true,
 			ClaimHeaders: []string{"x-samepod-target", "x-samepod-expect-pod-uid", "x-samepod-recorded", "x-samepod-port"},
 		})
 		if err != nil {
 			t.Errorf("samepod envoy check: %v", err)
 		}
-		for _, f := range findings {
+		for _, f := range r.Findings {
 			if f.Rule != "envoy-patch" && !slices.Contains(ids, f.Rule) { // of the version, not of the configuration
 				ids = append(ids, f.Rule)
 			}

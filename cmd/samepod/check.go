@@ -49,7 +49,7 @@ The exit code is 1 if there is a hazard, or nothing is protected, or something c
 			if err != nil {
 				return err
 			}
-			r, err := hazard.Examine(text, o)
+			r, err := hazard.Check(text, o)
 			if wrong, ok := errors.AsType[*envoy.ParamError](err); ok {
 				return fmt.Errorf("--%w", wrong)
 			}

@@ -86,17 +86,11 @@ func (r Report) Count(s Severity) int {
 	return n
 }
 
-// Check returns what is wrong in a configuration: a bootstrap in YAML or JSON, or
+// Check reports what is wrong in a configuration: a bootstrap in YAML or JSON, or
 // the answer of the admin interface to /config_dump?include_eds. An error says
 // that it could not be read, or that the options are not allowed (a
 // [*envoy.ParamError]).
-func Check(configuration []byte, o Options) ([]Finding, error) {
-	r, err := Examine(configuration, o)
-	return r.Findings, err
-}
-
-// Examine is [Check] with what was judged, and by what.
-func Examine(configuration []byte, o Options) (Report, error) {
+func Check(configuration []byte, o Options) (Report, error) {
 	c, err := read(configuration)
 	if err != nil {
 		return Report{}, err

@@ -34,6 +34,11 @@ func options(v envoy.Version, u envoy.Arrangement) hazard.Options {
 	return hazard.Options{Version: v.String(), Upstream: u, AcceptUnasserted: true, ClaimHeaders: claims}
 }
 
+func check(text []byte, o hazard.Options) ([]hazard.Finding, error) {
+	r, err := hazard.Check(text, o)
+	return r.Findings, err
+}
+
 // found is what a test compares: the rule and where.
 func found(all []hazard.Finding) []string {
 	var out []string
@@ -52,12 +57,12 @@ func TestNoFalseAlarms(t *testing.T) {
 			guessed := told
 			guessed.Upstream = ""
 			for _, o := range []hazard.Options{told, guessed} {
-				r, err := hazard.Examine(render(t, v, u), o)
+				r, err := hazard.Check(render(t, v, u), o)
 				if err != nil || len(r.Findings) != 0 || len(r.Protected) != 1 {
 					t.Errorf("%v %s, told %q: %v, %v", v, u, o.Upstream, err, r)
 				}
 			}
-			if r, _ := hazard.Examine(render(t, v, u), guessed); r.Upstream != u && (u != envoy.Both || v >= 39) {
+			if r, _ := hazard.Check(render(t, v, u), guessed); r.Upstream != u && (u != envoy.Both || v >= 39) {
 				t.Errorf("%v %s looks like %s", v, u, r.Upstream)
 			}
 		}
@@ -80,7 +85,7 @@ func TestGoldens(t *testing.T) {
 			o.Cluster = "outbound|44772||sandboxes.svc"
 		}
 		o.Version = strings.TrimSuffix(o.Version, ".yaml")
-		r, err := hazard.Examine(text, o)
+		r, err := hazard.Check(text, o)
 		if err != nil || len(r.Findings) != 0 || len(r.Protected) != 1 {
 			t.Errorf("%s: %v, %v", file, err, fmt.Sprint(r))
 		}

@@ -8,7 +8,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/samepod/samepod/envoy"
-	"github.com/samepod/samepod/envoy/hazard"
 )
 
 const (
@@ -34,7 +33,7 @@ var headerRows = []row{
 
 // TestCleaning: filters in front of the check clean, where they run.
 func TestCleaning(t *testing.T) {
-	all, err := hazard.Check(mutated(t, 40, envoy.Both, "manager", `{early_header_mutation_extensions: null, +http_filters: [`+cleaner+`]}`), options(40, envoy.Both))
+	all, err := check(mutated(t, 40, envoy.Both, "manager", `{early_header_mutation_extensions: null, +http_filters: [`+cleaner+`]}`), options(40, envoy.Both))
 	if err != nil || len(all) > 0 {
 		t.Errorf("a filter that removes: %v, %v", all, err)
 	}
@@ -61,7 +60,7 @@ func TestCleaning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := hazard.Check(config, options(40, envoy.Both))
+		all, err := check(config, options(40, envoy.Both))
 		if got := strings.Join(found(all), "; "); err != nil || got != places.Replace(tc.want) {
 			t.Errorf("%s: %q, %v; want %q", tc.route, got, err, tc.want)
 		}

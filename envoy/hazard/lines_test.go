@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/samepod/samepod/envoy"
-	"github.com/samepod/samepod/envoy/hazard"
 )
 
 // unjudged are the lines of a rendering without which no request goes elsewhere:
@@ -71,7 +70,7 @@ func TestEveryLine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := hazard.Check(text, options(tc.version, tc.upstream))
+			all, err := check(text, options(tc.version, tc.upstream))
 			line := beginnings.Replace(path)
 			if missed := err != nil || len(all) > 0; missed == unjudged.MatchString(line) {
 				t.Errorf("%v %s without %s: %d findings, %v", tc.version, tc.upstream, line, len(all), err)

@@ -34,7 +34,7 @@ func TestUnreadable(t *testing.T) {
 		{"a dump of nothing", `{"configs": []}`, "config dump: incomplete"},
 		{"a dump of another kind", `{"configs": [1]}`, "config dump: unexpected token 1"},
 	} {
-		_, err := hazard.Check([]byte(tc.text), hazard.Options{})
+		_, err := check([]byte(tc.text), hazard.Options{})
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%s:\n got %v\nwant %s", tc.rule, err, tc.want)
 		}
@@ -45,7 +45,7 @@ func TestUnreadable(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	text := render(t, 40, envoy.Both)
 	for _, o := range []hazard.Options{{Cluster: "a b"}, {Upstream: "x"}, {ClaimHeaders: []string{"A:"}}} {
-		if _, err := hazard.Check(text, o); err == nil {
+		if _, err := check(text, o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
@@ -65,7 +65,7 @@ func TestVersions(t *testing.T) {
 				v = envoy.MaxVersion
 			}
 		}
-		all, err := hazard.Check(render(t, v, envoy.Both), o)
+		all, err := check(render(t, v, envoy.Both), o)
 		var got []string
 		for _, f := range all {
 			got = append(got, f.Rule+" "+f.Place)
@@ -79,7 +79,7 @@ func TestVersions(t *testing.T) {
 // TestNothingProtected: a configuration without samepod is no safe one.
 func TestNothingProtected(t *testing.T) {
 	for _, text := range []string{"{}", "admin: {}", "static_resources: {clusters: [{name: samepod_verified}]}"} {
-		all, err := hazard.Check([]byte(text), hazard.Options{})
+		all, err := check([]byte(text), hazard.Options{})
 		if err != nil || len(all) == 0 || all[0].Rule != "nothing-protected" || all[0].Severity != hazard.Hazard {
 			t.Errorf("%s: %v, %v", text, all, err)
 		}
@@ -90,7 +90,7 @@ func TestNothingProtected(t *testing.T) {
 func TestUnasserted(t *testing.T) {
 	o := options(38, envoy.Assert)
 	o.AcceptUnasserted = false
-	all, err := hazard.Check(render(t, 38, envoy.Assert), o)
+	all, err := check(render(t, 38, envoy.Assert), o)
 	if got := found(all); err != nil || len(got) != 1 || got[0] != places.Replace("assertion-missing $F") {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -99,7 +99,7 @@ func TestUnasserted(t *testing.T) {
 // TestFormsOfTheSame: what Envoy reads alike is judged alike.
 func TestFormsOfTheSame(t *testing.T) {
 	same := func(rule, text string) {
-		all, err := hazard.Check([]byte(text), options(40, envoy.Both))
+		all, err := check([]byte(text), options(40, envoy.Both))
 		if err != nil || len(all) != 0 {
 			t.Errorf("%s: %v, %v", rule, all, err)
 		}
@@ -130,7 +130,7 @@ func TestFormsOfTheSame(t *testing.T) {
 // TestPlainWords: a plain yes is true to Envoy's YAML.
 func TestPlainWords(t *testing.T) {
 	text := strings.ReplaceAll(string(render(t, 40, envoy.Both)), "failure_mode_allow: false", "failure_mode_allow: yes")
-	all, err := hazard.Check([]byte(text), options(40, envoy.Both))
+	all, err := check([]byte(text), options(40, envoy.Both))
 	if got := found(all); err != nil || len(got) != 1 || got[0] != places.Replace("failure-mode-allow $E.failure_mode_allow") {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -147,7 +147,7 @@ func TestIgnored(t *testing.T) {
 		if !strings.Contains(text, tc.old) {
 			t.Fatal(tc.old)
 		}
-		all, err := hazard.Check([]byte(strings.Replace(text, tc.old, tc.new, 1)), options(40, envoy.Both))
+		all, err := check([]byte(strings.Replace(text, tc.old, tc.new, 1)), options(40, envoy.Both))
 		if got := strings.Join(found(all), "; "); err != nil || got != places.Replace(tc.want) {
 			t.Errorf("%s: %q, %v; want %q", tc.new, got, err, tc.want)
 		}

@@ -271,7 +271,7 @@ func TestRules(t *testing.T) {
 		{"not-judged", 40, assert, "cluster", `{type: EDS, load_assignment: null, eds_cluster_config: {eds_config: {ads: {}}}}`, "$C.eds_cluster_config"},
 		{"not-judged", 40, both, "root", `{static_resources: {listeners+: [{name: x, filter_chains: [{filters: [{name: h, typed_config: {` + types + `network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: x, rds: {route_config_name: r, config_source: {ads: {}}}}}]}]}]}}`, "static_resources.listeners[x].filter_chains[0].http_connection_manager.rds"},
 	}) {
-		all, err := hazard.Check(mutated(t, tc.version, tc.upstream, tc.part, tc.fragment), options(tc.version, tc.upstream))
+		all, err := check(mutated(t, tc.version, tc.upstream, tc.part, tc.fragment), options(tc.version, tc.upstream))
 		want := strings.Split(tc.rule+" "+places.Replace(tc.where), "; ")
 		slices.Sort(want)
 		if got := found(all); err != nil || !slices.Equal(got, want) {

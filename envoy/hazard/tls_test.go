@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/samepod/samepod/envoy"
-	"github.com/samepod/samepod/envoy/hazard"
 )
 
 const (
@@ -78,7 +77,7 @@ func TestTLS(t *testing.T) {
 			if err != nil || strings.Count(string(text), tc.old) == 0 {
 				t.Fatal(tc.rule, err)
 			}
-			all, err := hazard.Check([]byte(strings.Replace(string(text), tc.old, tc.new, 1)), options(v, ""))
+			all, err := check([]byte(strings.Replace(string(text), tc.old, tc.new, 1)), options(v, ""))
 			if got := strings.Join(found(all), "; "); err != nil || got != places.Replace(tc.where) {
 				t.Errorf("%s, %v: got %q, %v; want %q", tc.rule, v, got, err, places.Replace(tc.where))
 			}
