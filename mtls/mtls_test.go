@@ -281,6 +281,7 @@ func TestReload(t *testing.T) {
 		{"a CA that is none", good, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), nil, "ca.crt: certificate 1: x509"},
 		{"a client's certificate for its CA", good, client.cert, nil, `ca.crt: certificate 1 ("") is no CA`},
 		{"that, beside the CA", good, append(bytes.Clone(s.ca.PEM), client.cert...), nil, `ca.crt: certificate 2 ("") is no CA`},
+		{"a certificate that is no CA but for its key usage", good, issue(s.ca, authority(func(c *x509.Certificate) { c.IsCA = false })).cert, nil, `ca.crt: certificate 1 ("CN=an authority") is no CA`},
 		{"a CA that may not sign", good, issue(s.ca, authority(func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign })).cert, nil, `ca.crt: certificate 1 ("CN=an authority") is no CA`},
 		{"an expired CA", good, issue(s.ca, authority(func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Minute) })).cert, nil, "ca.crt: no CA is valid now: the last expires at 2"},
 		{"a future CA", good, issue(s.ca, authority(func(c *x509.Certificate) { c.NotBefore = now.Add(time.Minute) })).cert, nil, "ca.crt: no CA is valid now: the last expires at 2"},

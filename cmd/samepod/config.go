@@ -1,9 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -257,13 +257,13 @@ func (s settings) selected(set map[string]string) bool { return s.selector.Match
 
 // loadConfig reads samepod.yaml.
 func loadConfig(path string) (settings, error) {
-	f, err := os.Open(path) //nolint:gosec // the operator's own file
+	const most = 1 << 20 // bytes
+	text, err := readRegular(path, most)
 	if err != nil {
 		return settings{}, fmt.Errorf("--config: %w", err)
 	}
-	defer f.Close()
 	c := defaultConfig()
-	if err := decodeStrict(path, f, &c); err != nil {
+	if err := decodeStrict(path, bytes.NewReader(text), &c); err != nil {
 		return settings{}, err
 	}
 	s, err := c.settings()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/samepod/samepod/authz"
 )
@@ -106,8 +108,26 @@ func TestBadConfig(t *testing.T) {
 			}
 		})
 	}
-	if _, err := loadConfig(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.HasPrefix(err.Error(), "--config: open ") {
-		t.Errorf("a file that is not there: %v", err)
+}
+
+// TestConfigFile: what cannot be read to an end is not begun.
+func TestConfigFile(t *testing.T) {
+	dir := t.TempDir()
+	pipe, large, whole := filepath.Join(dir, "pipe"), filepath.Join(dir, "large.yaml"), filepath.Join(dir, "whole.yaml")
+	padded := func(bytes int) []byte { return []byte(minimal + strings.Repeat("#", bytes-len(minimal))) }
+	if err := errors.Join(unix.Mkfifo(pipe, 0o600), os.WriteFile(large, padded(1<<20+1), 0o600), os.WriteFile(whole, padded(1<<20), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none.yaml"): "no such file or directory", pipe: "is no regular file", dir: "is no regular file",
+		large: "has 1048577 bytes; allowed: at most 1048576",
+	} {
+		if _, err := loadConfig(path); err == nil || !strings.HasPrefix(err.Error(), "--config: ") || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+	if _, err := loadConfig(whole); err != nil {
+		t.Errorf("1 MiB: %v", err)
 	}
 }
 

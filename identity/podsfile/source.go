@@ -45,9 +45,9 @@ type fingerprint struct {
 	modified, changed int64 // in nanoseconds since 1970
 }
 
-// mostBytes is the largest file that is read: a hundred thousand Pods as kubectl
-// prints them.
-const mostBytes = 1 << 30
+// mostBytes is the largest file that is read: tens of thousands of Pods as kubectl
+// prints them. Reading takes about 25 times as much memory.
+const mostBytes = 64 << 20
 
 // look takes the fingerprint of a file. What is no regular file, such as a pipe,
 // would be waited for.
@@ -156,7 +156,15 @@ func (s *Source) Run(ctx context.Context) error {
 		case <-poll.C:
 		}
 		if err := s.Load(); err != nil && s.Feed.Fail(err) {
-			s.Log.Error("cannot read the Pods; the last good state serves until its grace ends", "file", s.Path, "err", err)
+			s.Log.Error("cannot read the Pods", "file", s.Path, "meanwhile", s.meanwhile(), "err", err)
 		}
 	}
+}
+
+// meanwhile says what checks are answered while the file cannot be read.
+func (s *Source) meanwhile() string {
+	if s.Feed.Status().Freshness == identity.Fresh {
+		return "the last good state serves until its grace ends"
+	}
+	return "every check is denied"
 }

@@ -127,6 +127,36 @@ func TestFaultIsLoggedOnce(t *testing.T) {
 	if got := strings.Count(log.String(), "did not find expected node content"); got != 1 {
 		t.Errorf("logged %d times:\n%s", got, log.String())
 	}
+	if !strings.Contains(log.String(), "the last good state serves until its grace ends") {
+		t.Errorf("the log does not tell the grace:\n%s", log.String())
+	}
+}
+
+// TestFaultWithoutGrace: nobody is told of a grace that has ended.
+func TestFaultWithoutGrace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pods.yaml")
+	write(t, path, podA)
+	var mu sync.Mutex
+	var log bytes.Buffer
+	source, _ := newSource(path, &log)
+	index := identity.NewIndex(identity.HistoryConfig{})
+	source.Feed = index.NewFeed(path, "file", time.Nanosecond)
+	source.Log = slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))
+	if err := source.Load(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, "kind: [")
+	run(t, source)
+	eventually(t, "the fault", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Contains(log.String(), "cannot read the Pods")
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if text := log.String(); strings.Contains(text, "grace") || !strings.Contains(text, `meanwhile="every check is denied"`) {
+		t.Errorf("logged:\n%s", text)
+	}
 }
 
 // TestUnchangedContent: a file that is written again with what it had is no news.
@@ -206,6 +236,15 @@ func TestNoRegularFile(t *testing.T) {
 		if err := source.Load(); err == nil || !strings.HasSuffix(err.Error(), "is no regular file") {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+	large := filepath.Join(dir, "large.yaml")
+	write(t, large, podA)
+	if err := os.Truncate(large, 64<<20+1); err != nil {
+		t.Fatal(err)
+	}
+	source, _ := newSource(large, new(bytes.Buffer))
+	if err := source.Load(); err == nil || !strings.HasSuffix(err.Error(), "has 67108865 bytes; allowed: at most 67108864") {
+		t.Errorf("a large file: %v", err)
 	}
 }
 

@@ -78,6 +78,7 @@ var mutants = []struct {
 	{"half a file is a file", "identity/podsfile/parse.go", "case err != nil:\n\t\t\treturn nil, yamlError(err)", "case err != nil:\n\t\t\treturn r.pods, nil", "TestParse$"},
 	{"an empty file is a world without Pods", "identity/podsfile/parse.go", "case errors.Is(err, io.EOF) && !found:", "case found && false:", "TestParse$"},
 	{"an edit that keeps its time stamp is missed", "identity/podsfile/source.go", "s.Size, s.Mtim.Nano(), s.Ctim.Nano()}", "s.Size, s.Mtim.Nano(), 0}", "TestHiddenEdits$"},
+	{"a file may be of any size", "identity/podsfile/source.go", "case s.Size > mostBytes:", "case false:", "TestNoRegularFile$"},
 	{"a broken file renews", "identity/podsfile/source.go", "pods, err := Parse(data, s.Selected)\n", "pods, err := Parse(data, s.Selected)\n\t\ts.Feed.Renew(asOf)\n", "TestBrokenEdit$"},
 
 	{"a request may wait for a connection", "envoy/envoy.yaml.tmpl", "priority: HIGH, max_retries: 0, max_connections: 4294967295", "priority: HIGH, max_retries: 0, max_connections: 1024", "TestHazards$"},
