@@ -38,23 +38,29 @@ func newCheck() *cobra.Command {
 
 FILE is a bootstrap in YAML or JSON, a saved answer to /config_dump?include_eds, or - for standard input.
 ADMIN-URL is the admin interface of a running Envoy, such as http://127.0.0.1:9901; it is only read.
-The exit code is 1 if there is a hazard, or nothing is protected, or something cannot be judged; notes exit 0.`,
-		Args: cobra.ExactArgs(1),
+The exit code is 1 if there is a hazard, or nothing is protected, or something cannot be judged; notes exit 0. It is 2
+if there was nothing to judge: no such file, no answer, no configuration.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return unjudged(fmt.Errorf("%d arguments; allowed: one, a file, - or the admin interface of an Envoy, http://<host>:<port>", len(args)))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.read()
 			if err != nil {
-				return err
+				return unjudged(err)
 			}
 			text, err := readConfiguration(cmd.Context(), args[0], cmd.InOrStdin())
 			if err != nil {
-				return err
+				return unjudged(err)
 			}
 			r, err := hazard.Check(text, o)
 			if wrong, ok := errors.AsType[*envoy.ParamError](err); ok {
-				return fmt.Errorf("--%w", wrong)
+				return unjudged(flagged(wrong))
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return unjudged(fmt.Errorf("%s: %w", args[0], err))
 			}
 			if err := f.print(cmd.OutOrStdout(), args[0], r); err != nil {
 				return err
@@ -74,6 +80,9 @@ The exit code is 1 if there is a hazard, or nothing is protected, or something c
 	flags.StringVar(&f.output, "output", f.output, "text, or json for machines")
 	return cmd
 }
+
+// unjudged is an error that says nothing of the configuration.
+func unjudged(err error) error { return &exitError{code: 2, error: err} }
 
 // read makes options of the flags.
 func (f *checkFlags) read() (hazard.Options, error) {
@@ -125,7 +134,7 @@ func readConfiguration(ctx context.Context, from string, stdin io.Reader) ([]byt
 	}
 	f, err := os.Open(from) //nolint:gosec // the operator's own file
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%q: %w; allowed: a file, - or http://<host>:<port>", from, errors.Unwrap(err))
 	}
 	defer f.Close()
 	return readBounded(from, f)
@@ -162,7 +171,7 @@ func fetchDump(ctx context.Context, admin string) ([]byte, error) {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", where, errors.Unwrap(err)) // whose own words begin with Get
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

@@ -60,11 +60,8 @@ func newEnvoy() *cobra.Command {
 					return fmt.Errorf("--upstream-idle: without effect; Envoy %v keeps no connection to a Pod", p.Version)
 				}
 				text, err := c.render(p)
-				if wrong, ok := errors.AsType[*envoy.ParamError](err); ok {
-					return fmt.Errorf("--%w", wrong)
-				}
 				if err != nil {
-					return err
+					return flagged(err)
 				}
 				if p.Upstream == envoy.Both && !p.Asserts() {
 					cmd.PrintErrf("samepod: Envoy %v cannot assert; this is resolve\n", p.Version)
@@ -80,6 +77,14 @@ func newEnvoy() *cobra.Command {
 	}
 	cmd.AddCommand(newSecret(), newCheck())
 	return cmd
+}
+
+// flagged names the flag of a parameter that cannot be rendered.
+func flagged(err error) error {
+	if wrong, ok := errors.AsType[*envoy.ParamError](err); ok {
+		return fmt.Errorf("--%w", wrong)
+	}
+	return err
 }
 
 func defaultEnvoyFlags() envoyFlags {

@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,8 +23,17 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run executes one command line and returns its exit code: 0, or 1 with the error
-// on stderr.
+// exitError is an error with an exit code of its own.
+type exitError struct {
+	error
+	code int
+}
+
+// Unwrap returns the error without its code.
+func (e *exitError) Unwrap() error { return e.error }
+
+// run executes one command line and returns its exit code: 0, or with the error on
+// stderr 1, or what an exitError says.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -31,6 +41,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(stderr, "samepod: %v\n", err)
+		if coded, ok := errors.AsType[*exitError](err); ok {
+			return coded.code
+		}
 		return 1
 	}
 	return 0

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/samepod/samepod/envoy"
@@ -40,11 +37,8 @@ func newSecret() *cobra.Command {
 
 func printSecret(cmd *cobra.Command) func([]byte, error) error {
 	return func(text []byte, err error) error {
-		if wrong, ok := errors.AsType[*envoy.ParamError](err); ok {
-			return fmt.Errorf("--%w", wrong)
-		}
 		if err != nil {
-			return err
+			return flagged(err)
 		}
 		_, err = cmd.OutOrStdout().Write(text)
 		return err
