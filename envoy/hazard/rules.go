@@ -143,7 +143,7 @@ var rules = []struct {
 		"Make sure that it never writes " + addressKey + ", samepod.upstream or samepod.pod_uid.",
 	}, opaqueFilter},
 	{Rule{
-		"other-destination", Note, "Another cluster dials what a header or metadata says, Pods too. Whoever reaches it needs no verdict.",
+		"other-destination", Note, "Another cluster dials what a header, the Host or metadata say, Pods too. Whoever reaches it needs no verdict.",
 		"Make sure that only trusted callers reach it, or keep it from dialling the addresses of Pods.",
 	}, otherDestination},
 	{Rule{
