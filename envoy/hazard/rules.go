@@ -148,7 +148,7 @@ var rules = []struct {
 	}, otherDestination},
 	{Rule{
 		"check-timeout", Note, "A check that may take so long gives a verdict that is as old when the request is sent, and holds requests while samepod is stuck.",
-		"Set a grpc_service.timeout of at most 5s; samepod envoy filters prints 0.5s.",
+		"Set a grpc_service.timeout of at most 10s; samepod envoy filters prints 0.5s.",
 	}, checkTimeout},
 	{Rule{
 		"request-body", Note, "Requests are read to their end before they are checked: samepod, which needs no body, gets it, and streams hang.",

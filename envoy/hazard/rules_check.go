@@ -163,7 +163,7 @@ func metadataIngestion(s *subject, found report) {
 
 // checkTimeout: none is 200 ms, and 0 is none at all.
 func checkTimeout(s *subject, found report) {
-	const most = 5 * time.Second
+	const most = 10 * time.Second
 	s.eachCheck(func(at place, m *authzv3.ExtAuthz) {
 		if t := m.GetGrpcService().GetTimeout(); t != nil && (t.AsDuration() == 0 || t.AsDuration() > most) {
 			found(at.field("grpc_service").field("timeout"), "%v; the most is %v, and 0 is no bound", t.AsDuration(), most)
