@@ -125,6 +125,11 @@ func askBesideOther(s *stage, e *lab.Envoy) string {
 // askSuccessor asks A, then gives the address to B while A's connections stay, and
 // asks for B by its uid.
 func askSuccessor(s *stage, e *lab.Envoy) string {
+	ask("GET", "/nowhere")(s, e)
+	eventually(s.t, "Envoy knows A", func() bool { // until then each request has a pool of its own
+		n, _ := e.Stat("cluster.samepod_verified.membership_total") // of a gauge that is not there yet, too
+		return n > 0
+	})
 	first := ask("GET", "/ping")(s, e)
 	s.handOver()
 	second := answered(s.http, "POST", e.URL("/command"), bodyFor("/command"), claimOn("b-successor", "uid-b-successor", s.a.Addr.Addr()))
