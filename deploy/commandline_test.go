@@ -1,12 +1,15 @@
 package deploy_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,10 +27,40 @@ import (
 	"github.com/samepod/samepod/lab"
 )
 
+// onNode runs a test in a process of its own in a network namespace, which is the
+// node: this binary again, with this test alone.
+func onNode(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	if lab.OnNode() {
+		f(t)
+		return
+	}
+	out, err := lab.RunOnNode(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", "5m")
+	switch {
+	case errors.Is(err, lab.ErrNoNamespace) && os.Getenv("SAMEPOD_LAB_NETNS") != "required":
+		t.Skip(err)
+	case err != nil:
+		t.Fatalf("on the node: %v\n%s", err, out)
+	}
+}
+
 // TestCommandLine runs the container's command line as a process, as the chart's
-// ServiceAccount, with the chart's configuration, and probes it where the kubelet
-// and Prometheus would.
-func TestCommandLine(t *testing.T) {
+// ServiceAccount, with the chart's configuration, and probes it from another network
+// namespace, where the kubelet, Prometheus and Envoy are.
+func TestCommandLine(t *testing.T) { onNode(t, testCommandLine) }
+
+func testCommandLine(t *testing.T) {
+	l := newLab(t)
+	node := netip.MustParsePrefix("10.244.0.1/24")
+	bridge, err := l.StartBridge(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside, err := bridge.Plug(netip.MustParsePrefix("10.244.0.9/24"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: outside.DialContext, DisableKeepAlives: true}, Timeout: 10 * time.Second}
 	for _, tc := range []struct{ name, values string }{
 		{"ClusterRole", ""},
 		{"Roles", "watchNamespaces: [NS]\nrequireReady: true\nlogLevel: debug"},
@@ -48,7 +81,7 @@ func TestCommandLine(t *testing.T) {
 			secret := newMounted(t, i.lab.Dir, name[0])
 			p := i.start(container, find[corev1.ConfigMap](t, objects, "ConfigMap"), secret)
 
-			base := fmt.Sprintf("http://127.0.0.1:%d", health)
+			base := fmt.Sprintf("http://%v:%d", node.Addr(), health)
 			if port := containerPort(t, container, container.ReadinessProbe.HTTPGet.Port.StrVal); int(port) != health {
 				t.Errorf("the probe's port is %d", port)
 			}
@@ -57,7 +90,7 @@ func TestCommandLine(t *testing.T) {
 					if !p.Alive() {
 						t.Fatalf("it ended: %s", read(p.Err))
 					}
-					resp, err := http.Get(base + path)
+					resp, err := client.Get(base + path)
 					if err != nil {
 						return false
 					}
@@ -66,11 +99,11 @@ func TestCommandLine(t *testing.T) {
 					return err == nil && resp.StatusCode == http.StatusOK
 				})
 			}
-			at := fmt.Sprintf("127.0.0.1:%d", containerPort(t, container, "check"))
-			if err := secret.ask(t, at, "envoy.gateway.svc"); err != nil {
+			at := fmt.Sprintf("%v:%d", node.Addr(), containerPort(t, container, "check"))
+			if err := secret.ask(t, outside, at, "envoy.gateway.svc"); err != nil {
 				t.Errorf("an Envoy: %v", err)
 			}
-			if err := secret.ask(t, at, "somebody.else.svc"); err == nil {
+			if err := secret.ask(t, outside, at, "somebody.else.svc"); err == nil {
 				t.Error("another client of the CA gets an answer")
 			}
 			if err := p.Stop(10 * time.Second); err != nil {
@@ -82,7 +115,7 @@ func TestCommandLine(t *testing.T) {
 
 // start runs a container of the chart as a process. What a Pod brings is put in
 // its place: the mounted configuration and Secret, and the token of the
-// ServiceAccount. It listens on loopback only.
+// ServiceAccount. It listens everywhere, as in its Pod, which is the node here.
 func (i *installation) start(container corev1.Container, config *corev1.ConfigMap, secret *mounted) *lab.Process {
 	i.t.Helper()
 	file := filepath.Join(i.lab.Dir, "mounted.yaml")
@@ -96,8 +129,7 @@ func (i *installation) start(container corev1.Container, config *corev1.ConfigMa
 	args := slices.Clone(container.Args)
 	for k, arg := range args {
 		arg = strings.ReplaceAll(arg, container.VolumeMounts[0].MountPath, file)
-		arg = strings.ReplaceAll(arg, container.VolumeMounts[1].MountPath, secret.dir)
-		args[k] = strings.ReplaceAll(arg, "listen=:", "listen=127.0.0.1:")
+		args[k] = strings.ReplaceAll(arg, container.VolumeMounts[1].MountPath, secret.dir)
 	}
 	binary, err := lab.SamepodBinary(i.t.Context(), true)
 	if err != nil {
@@ -163,8 +195,9 @@ func newMounted(t *testing.T, dir, name string) *mounted {
 	return m
 }
 
-// ask asks for the health that Envoy asks for, as a client of this name.
-func (m *mounted) ask(t *testing.T, address, client string) error {
+// ask asks for the health that Envoy asks for, as a client of this name somewhere
+// else.
+func (m *mounted) ask(t *testing.T, from *lab.PodNetwork, address, client string) error {
 	t.Helper()
 	text, key, err := m.envoy.Issue(lab.Leaf{Names: []string{client}})
 	if err != nil {
@@ -176,7 +209,10 @@ func (m *mounted) ask(t *testing.T, address, client string) error {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(m.serving.PEM)
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: m.name, Certificates: []tls.Certificate{cert}})))
+	dial := func(ctx context.Context, address string) (net.Conn, error) {
+		return from.DialContext(ctx, "tcp", address)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithContextDialer(dial), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: m.name, Certificates: []tls.Certificate{cert}})))
 	if err != nil {
 		t.Fatal(err)
 	}

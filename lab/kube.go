@@ -75,6 +75,7 @@ func (l *Lab) StartKube(ctx context.Context) (*Kube, error) {
 	k.URL, k.ca = fmt.Sprintf("https://127.0.0.1:%d", port), filepath.Join(certs, "apiserver.crt")
 	k.args = []string{
 		"--etcd-servers", etcd, "--secure-port", fmt.Sprint(port), "--bind-address", "127.0.0.1", "--cert-dir", certs,
+		"--advertise-address", "192.0.2.1", // nobody asks there; it would look for a default route, which a node of the lab has none of
 		"--service-account-key-file", key + ".pub", "--service-account-signing-key-file", key, "--service-account-issuer", "https://lab",
 		"--token-auth-file", tokens, "--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.0.0.0/24",
 		"--disable-admission-plugins", "ServiceAccount", "--shutdown-watch-termination-grace-period", "1s",
