@@ -60,11 +60,8 @@ func ParseAddresses(cidrs []string) (Addresses, error) {
 	return a, nil
 }
 
-// Allows reports whether addr may be dialled; node says that it is the address
-// of a node.
-func (a Addresses) Allows(addr netip.Addr, node bool) bool { return a.refuses(addr, node) == "" }
-
-// refuses says why addr may not be dialled, or "".
+// refuses says why addr may not be dialled, or "" where it may; node says that it is
+// the address of a node.
 func (a Addresses) refuses(addr netip.Addr, node bool) string {
 	if !addr.IsValid() || addr.Zone() != "" || addr.Is4In6() {
 		return "not canonical" // no source and no parser gives such an address

@@ -70,11 +70,11 @@ func TestAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := a.Allows(netip.MustParseAddr(tc.addr), tc.node); got != tc.want {
+		if got := a.refuses(netip.MustParseAddr(tc.addr), tc.node) == ""; got != tc.want {
 			t.Errorf("[%s] allows %s (node %v) = %v, want %v", tc.cidrs, tc.addr, tc.node, got, tc.want)
 		}
 	}
-	if (Addresses{}).Allows(netip.Addr{}, false) {
+	if (Addresses{}).refuses(netip.Addr{}, false) == "" {
 		t.Error("the zero address is allowed")
 	}
 }

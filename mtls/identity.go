@@ -56,9 +56,6 @@ func ParseIdentities(texts []string) (Identities, error) {
 	return i, nil
 }
 
-// IsAny reports whether every certificate of the client CA is admitted.
-func (i Identities) IsAny() bool { return i.any }
-
 func (i Identities) String() string {
 	if i.any {
 		return "every certificate of the client CA"
