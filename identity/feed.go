@@ -14,15 +14,7 @@ import (
 // write can be seen by every later [Index.Look]. One goroutine at a time may write.
 type Feed struct {
 	index *Index
-	name  string
-	proof string
-	bound time.Duration
-
-	// Guarded by index.mu.
-	synced bool
-	seen   time.Time
-	lists  int
-	fault  string
+	word  Word // guarded by index.mu
 }
 
 // NewFeed registers a feed. Until its first [Feed.Replace] the whole Index is
@@ -30,7 +22,7 @@ type Feed struct {
 // since the holder of an address may be any Pod of any feed. The name and proof
 // (how freshness is known, such as "passive") are for people.
 func (x *Index) NewFeed(name, proof string, bound time.Duration) *Feed {
-	f := &Feed{index: x, name: name, proof: proof, bound: bound}
+	f := &Feed{index: x, word: NewWord(name, proof, bound)}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.feeds = append(x.feeds, f)
@@ -43,6 +35,7 @@ func (x *Index) NewFeed(name, proof string, bound time.Duration) *Feed {
 // stays, so a source that could repeat one must refuse it before.
 func (f *Feed) Replace(pods []Pod, asOf time.Time) {
 	x := f.index
+	defer x.Ring() // after the lock
 	changes := f.changes(pods)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -53,9 +46,7 @@ func (f *Feed) Replace(pods []Pod, asOf time.Time) {
 			x.set(name, entry{pod, f}, asOf)
 		}
 	}
-	f.renew(asOf)
-	f.lists++
-	f.synced = true
+	f.word.Listed(asOf)
 	if x.allSynced() {
 		select {
 		case <-x.synced:
@@ -93,10 +84,11 @@ func (f *Feed) changes(pods []Pod) map[NamespacedName]*Pod {
 // built again under its name: nothing of its predecessor stays.
 func (f *Feed) Apply(pod Pod, at time.Time) {
 	x := f.index
+	defer x.Ring() // after the lock
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.set(pod.NamespacedName, entry{&pod, f}, at)
-	f.renew(at)
+	f.word.Renew(at)
 }
 
 // Delete removes the Pod with this name and uid. A delete that comes late, after
@@ -105,12 +97,13 @@ func (f *Feed) Apply(pod Pod, at time.Time) {
 // deletion a watch may know only the key.
 func (f *Feed) Delete(name NamespacedName, uid UID, at time.Time) {
 	x := f.index
+	defer x.Ring() // after the lock
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if e, ok := x.pods[name]; ok && e.feed == f && (uid == "" || e.pod.UID == uid) {
 		x.set(name, entry{}, at)
 	}
-	f.renew(at)
+	f.word.Renew(at)
 }
 
 // Renew says that the source's word was still good at this time although nothing
@@ -118,7 +111,7 @@ func (f *Feed) Delete(name NamespacedName, uid UID, at time.Time) {
 func (f *Feed) Renew(at time.Time) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
-	f.renew(at)
+	f.word.Renew(at)
 }
 
 // Fail says what is wrong with the source, for readiness, and reports whether that
@@ -127,14 +120,5 @@ func (f *Feed) Renew(at time.Time) {
 func (f *Feed) Fail(err error) (news bool) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
-	news = f.fault != err.Error()
-	f.fault = err.Error()
-	return news
-}
-
-func (f *Feed) renew(at time.Time) {
-	if at.After(f.seen) {
-		f.seen = at
-	}
-	f.fault = ""
+	return f.word.Fail(err)
 }

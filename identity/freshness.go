@@ -44,20 +44,6 @@ type FeedStatus struct {
 	Fault string
 }
 
-// status must be called with index.mu held.
-func (f *Feed) status(now time.Time) FeedStatus {
-	s := FeedStatus{Name: f.name, Proof: f.proof, Bound: f.bound, Lists: f.lists, Fault: f.fault}
-	if !f.synced {
-		return s
-	}
-	s.Age = Age(f.seen, now)
-	s.Freshness = Fresh
-	if s.Age > f.bound {
-		s.Freshness = Stale
-	}
-	return s
-}
-
 // Age is the larger of the monotonic and the wall-clock age, and never negative.
 // The monotonic clock stands still while a machine sleeps or a VM is paused, the
 // wall clock may be set back: either alone could make an old word look new.
@@ -70,7 +56,7 @@ func (f *Feed) Status() FeedStatus {
 	now := time.Now()
 	f.index.mu.RLock()
 	defer f.index.mu.RUnlock()
-	return f.status(now)
+	return f.word.Status(now)
 }
 
 // Feeds returns the status of every feed, in the order of registration.
@@ -80,7 +66,7 @@ func (x *Index) Feeds() []FeedStatus {
 	defer x.mu.RUnlock()
 	all := make([]FeedStatus, len(x.feeds))
 	for i, f := range x.feeds {
-		all[i] = f.status(now)
+		all[i] = f.word.Status(now)
 	}
 	return all
 }
@@ -90,8 +76,7 @@ func (x *Index) Feeds() []FeedStatus {
 func (x *Index) freshness(now time.Time) FeedStatus {
 	var worst FeedStatus
 	for i, f := range x.feeds {
-		s := f.status(now)
-		if i == 0 || s.Freshness < worst.Freshness || s.Freshness == worst.Freshness && s.Age > worst.Age {
+		if s := f.word.Status(now); i == 0 || s.Worse(worst) {
 			worst = s
 		}
 	}
@@ -104,5 +89,5 @@ func (x *Index) Synced() <-chan struct{} { return x.synced }
 
 // allSynced must be called with mu held.
 func (x *Index) allSynced() bool {
-	return !slices.ContainsFunc(x.feeds, func(f *Feed) bool { return !f.synced })
+	return !slices.ContainsFunc(x.feeds, func(f *Feed) bool { return !f.word.synced })
 }

@@ -28,11 +28,13 @@ type Index struct {
 	mu      sync.RWMutex
 	pods    map[NamespacedName]entry
 	holders map[netip.Addr][]*Pod // live holders; no empty slices
+	owned   map[UID][]*Pod        // Pods by the uid of their controller; no empty slices
 	nodes   map[netip.Addr]int    // node addresses, by how many Pods report them
 	shared  int                   // addresses with more than one live holder
 	feeds   []*Feed
 	synced  chan struct{} // closed when every feed is
 	history *history
+	bell    Bell
 }
 
 // entry is a Pod and the feed that it came from; the zero entry is no Pod.
@@ -47,6 +49,7 @@ func NewIndex(c HistoryConfig) *Index {
 	return &Index{
 		pods:    map[NamespacedName]entry{},
 		holders: map[netip.Addr][]*Pod{},
+		owned:   map[UID][]*Pod{},
 		nodes:   map[netip.Addr]int{},
 		synced:  make(chan struct{}),
 		history: newHistory(c),
@@ -85,10 +88,34 @@ func (x *Index) Look(name NamespacedName, recorded netip.Addr) View {
 	now := time.Now()
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	return x.view(x.pods[name].pod, recorded, now)
+}
 
+// LookOwned reads the View of the one Pod that the object with this uid controls. live
+// is how many it controls that have not ended and are not being deleted: with more than
+// one, none of them is meant. With none, the View is of one that is on its way out, if
+// there is one, to say so. It does not allocate.
+func (x *Index) LookOwned(owner UID, recorded netip.Addr) (v View, live int) {
+	now := time.Now()
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var target *Pod
+	for _, p := range x.owned[owner] {
+		alive := !p.Terminal() && !p.Terminating
+		if alive {
+			live++
+		}
+		if target == nil || alive || live == 0 && p.Terminating && !target.Terminating {
+			target = p
+		}
+	}
+	return x.view(target, recorded, now), live
+}
+
+// view must be called with mu held.
+func (x *Index) view(target *Pod, recorded netip.Addr, now time.Time) View {
 	worst := x.freshness(now)
 	v := View{Freshness: worst.Freshness, Feed: worst.Name, Age: worst.Age, Addr: recorded}
-	target := x.pods[name].pod
 	if target != nil {
 		v.Found = true
 		v.Pod = *target
@@ -125,6 +152,14 @@ func (x *Index) set(name NamespacedName, next entry, at time.Time) {
 // forget takes prev out of the maps of addresses. An address that next keeps
 // holding as the same Pod does not end its tenure.
 func (x *Index) forget(prev, next *Pod, at time.Time) {
+	if owner := prev.Owner.UID; owner != "" {
+		list := x.owned[owner]
+		if list = slices.DeleteFunc(list, func(p *Pod) bool { return p == prev }); len(list) == 0 {
+			delete(x.owned, owner)
+		} else {
+			x.owned[owner] = list
+		}
+	}
 	for addr := range prev.nodeAddrs() {
 		if x.nodes[addr]--; x.nodes[addr] == 0 {
 			delete(x.nodes, addr)
@@ -155,6 +190,9 @@ func (x *Index) forget(prev, next *Pod, at time.Time) {
 
 // learn is the other half of forget.
 func (x *Index) learn(prev, next *Pod, at time.Time) {
+	if owner := next.Owner.UID; owner != "" {
+		x.owned[owner] = append(x.owned[owner], next)
+	}
 	for addr := range next.nodeAddrs() {
 		x.nodes[addr]++
 	}
@@ -197,6 +235,12 @@ func (x *Index) Shared() map[netip.Addr][]Holder {
 	}
 	return shared
 }
+
+// Ring wakes who waits for a change; a source of what belongs to the Pods rings it too.
+func (x *Index) Ring() { x.bell.Ring() }
+
+// Changed is closed with the next change of the Index. Ask for it first, then look.
+func (x *Index) Changed() <-chan struct{} { return x.bell.Next() }
 
 // Size says how much the Index holds.
 type Size struct {

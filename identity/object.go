@@ -3,6 +3,7 @@ package identity
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // mirrorAnnotation marks the API's reflection of a static Pod
@@ -26,6 +27,8 @@ type Object struct {
 	HostIP            string
 	HostIPs           []string
 	Ready             bool // the condition Ready is True
+	Owner             Owner
+	Container         string // status.containerStatuses[].containerID of spec.containers[0]
 }
 
 // FieldError is a field of an [Object] that cannot be understood.
@@ -40,18 +43,37 @@ func (e *FieldError) Error() string { return fmt.Sprintf("%s: %q: %v", e.Field, 
 // Unwrap returns the rule that the field breaks.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Pod says what the object means. selected is the operator's selector. Beside an
-// error, which is a [*FieldError], the Pod is what could be understood, with
+// Keep says what is kept of Pods beyond what every verdict needs. The zero Keep
+// keeps nothing more, and selects every Pod.
+type Keep struct {
+	// Selected is the operator's selector; nil selects every Pod.
+	Selected func(labels map[string]string) bool
+	// Owners are the kinds of controllers that are remembered, as in [Owner].
+	Owners []string
+	// Marks are keys of labels and annotations. Of a key that is both, the label counts.
+	Marks []string
+	// Containers remembers the id of the first container.
+	Containers bool
+}
+
+// Pod says what the object means. Beside an error, which is a [*FieldError], the Pod is what could be understood, with
 // Malformed set: a source that cannot refuse the object must still know that
 // somebody holds those addresses.
-func (o Object) Pod(selected func(labels map[string]string) bool) (Pod, error) {
+func (o Object) Pod(keep Keep) (Pod, error) {
 	p := Pod{
 		NamespacedName: NamespacedName{o.Namespace, o.Name},
 		UID:            UID(o.UID), // whatever it is: a later delete must find it
 		Ready:          o.Ready,
 		Terminating:    o.DeletionTimestamp,
 		HostNetwork:    o.HostNetwork,
-		Selected:       selected(o.Labels),
+		Selected:       keep.Selected == nil || keep.Selected(o.Labels),
+		Marks:          o.marks(keep.Marks),
+	}
+	if slices.Contains(keep.Owners, o.Owner.Kind) {
+		p.Owner = o.Owner
+	}
+	if keep.Containers {
+		p.Container = o.Container
 	}
 	_, p.Mirror = o.Annotations[mirrorAnnotation]
 
@@ -72,6 +94,24 @@ func (o Object) Pod(selected func(labels map[string]string) bool) (Pod, error) {
 	p.IPs = parseAddrs("status.podIPs", o.PodIPs, "status.podIP", o.PodIP, note)
 	p.HostIPs = parseAddrs("status.hostIPs", o.HostIPs, "status.hostIP", o.HostIP, note)
 	return p, first
+}
+
+// marks picks labels and annotations; nil if there are none.
+func (o Object) marks(keys []string) map[string]string {
+	var marks map[string]string
+	for _, key := range keys {
+		value, ok := o.Labels[key]
+		if !ok {
+			value, ok = o.Annotations[key]
+		}
+		if ok && marks == nil {
+			marks = map[string]string{}
+		}
+		if ok {
+			marks[key] = value
+		}
+	}
+	return marks
 }
 
 // parseAddrs reads a list of addresses and the older single field beside it,

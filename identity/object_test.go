@@ -55,7 +55,7 @@ func TestObject(t *testing.T) {
 		if tc.want != nil {
 			tc.want(&want)
 		}
-		got, err := o.Pod(func(labels map[string]string) bool { _, no := labels["no"]; return !no })
+		got, err := o.Pod(identity.Keep{Selected: func(labels map[string]string) bool { _, no := labels["no"]; return !no }})
 		field := ""
 		if e, ok := errors.AsType[*identity.FieldError](err); ok {
 			field = e.Field

@@ -65,9 +65,24 @@ type Pod struct {
 	Mirror bool
 	// Selected says that the operator's selector matches the Pod's labels.
 	Selected bool
+	// Owner is the controller of the Pod, if it is of a kind in [Keep.Owners].
+	Owner Owner
+	// Container is the id of the running first container of the spec, if
+	// [Keep.Containers] asks for it.
+	Container string
+	// Marks are the labels and annotations in [Keep.Marks] that the Pod has.
+	Marks map[string]string
 	// Malformed says what in the object could not be understood. Such a Pod is
 	// never the same Pod, but holds those of its addresses that could be read.
 	Malformed string
+}
+
+// Owner is the object that controls a Pod (metadata.ownerReferences, the one with
+// controller: true). The uid is what counts: a name is taken again.
+type Owner struct {
+	Kind string // with its group, such as BatchSandbox.sandbox.opensandbox.io
+	Name string // in the Pod's namespace
+	UID  UID
 }
 
 // Terminal reports whether the Pod has ended: its containers run no more and

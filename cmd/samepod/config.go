@@ -252,8 +252,10 @@ type settings struct {
 	history  identity.HistoryConfig
 }
 
-// selected is the selector's question.
-func (s settings) selected(set map[string]string) bool { return s.selector.Matches(labels.Set(set)) }
+// keep is what of Pods is needed.
+func (s settings) keep() identity.Keep {
+	return identity.Keep{Selected: func(set map[string]string) bool { return s.selector.Matches(labels.Set(set)) }}
+}
 
 // loadConfig reads samepod.yaml.
 func loadConfig(path string) (settings, error) {

@@ -26,6 +26,7 @@ import (
 	"github.com/samepod/samepod/authz"
 	"github.com/samepod/samepod/envoy"
 	"github.com/samepod/samepod/envoy/hazard"
+	"github.com/samepod/samepod/identity"
 	"github.com/samepod/samepod/identity/podsfile"
 	"github.com/samepod/samepod/lab"
 )
@@ -415,7 +416,7 @@ func TestDocsExecuted(t *testing.T) {
 					t.Errorf("%s: %v\n%s", name, err, b.text)
 				}
 			case b.info == "yaml pods":
-				if _, err := podsfile.Parse([]byte(b.text), func(map[string]string) bool { return true }); err != nil {
+				if _, err := podsfile.Parse([]byte(b.text), identity.Keep{}); err != nil {
 					t.Errorf("%s: %v\n%s", name, err, b.text)
 				}
 			case language == "yaml" && strings.HasPrefix(rest, "file="):

@@ -93,7 +93,7 @@ func (f *sourceFlags) open(conf settings, index *identity.Index, log *slog.Logge
 
 func (f *sourceFlags) openFile(conf settings, index *identity.Index, log *slog.Logger) (source, error) {
 	file := &podsfile.Source{
-		Path: f.podsFile, Selected: conf.selected, Poll: f.podsFilePoll, Log: log,
+		Path: f.podsFile, Keep: conf.keep(), Poll: f.podsFilePoll, Log: log,
 		Feed: index.NewFeed("pods file", "the file itself", f.podsFileGrace),
 	}
 	if err := file.Load(); err != nil {
@@ -120,7 +120,7 @@ func (f *sourceFlags) openKube(conf settings, index *identity.Index, log *slog.L
 	klog.SetSlogLogger(log.With("logger", "client-go"))
 	watch, err := kube.New(kube.Options{
 		Kubeconfig: f.kubeconfig, Context: f.kubeContext, Namespaces: f.namespaces, Bound: f.maxStaleness,
-		Selected: conf.selected, UserAgent: "samepod/" + thisBuild().Version, Log: log,
+		Keep: conf.keep(), UserAgent: "samepod/" + thisBuild().Version, Log: log,
 	}, index)
 	if err != nil {
 		return source{}, fmt.Errorf("--source kube: %w", err)

@@ -110,7 +110,7 @@ func startHandler(t *testing.T, handler http.Handler, change func(*Source)) *ide
 	server := httptest.NewServer(handler)
 	index := identity.NewIndex(identity.HistoryConfig{Addresses: 16, Tenures: 4})
 	source, err := New(Options{
-		Kubeconfig: kubeconfig(t, server.URL), Bound: time.Minute, Selected: func(map[string]string) bool { return true },
+		Kubeconfig: kubeconfig(t, server.URL), Bound: time.Minute,
 		Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 	}, index)
 	if err != nil {

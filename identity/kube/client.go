@@ -29,8 +29,8 @@ type Options struct {
 	Namespaces []string
 	// Bound is how old the last word of a watch may be (see [identity.Feed]).
 	Bound time.Duration
-	// Selected is the operator's selector.
-	Selected  func(labels map[string]string) bool
+	// Keep says what of Pods is kept.
+	Keep      identity.Keep
 	UserAgent string
 	Log       *slog.Logger
 }
@@ -78,7 +78,7 @@ func New(o Options, index *identity.Index) (*Source, error) {
 		feed, log := index.NewFeed(name, proof, o.Bound), o.Log.With("feed", name)
 		s.watches = append(s.watches, &watch{
 			pods:             client.CoreV1().Pods(namespace),
-			store:            &store{feed: feed, selected: o.Selected, log: log},
+			store:            &store{feed: feed, keep: o.Keep, log: log},
 			feed:             feed,
 			closeConnections: closeConnections,
 			silence:          o.Bound * 5 / 6,

@@ -49,7 +49,7 @@ func TestRefusedStreamEnds(t *testing.T) {
 
 // TestStopsSoon: also between two attempts at an API server that is not there.
 func TestStopsSoon(t *testing.T) {
-	source, err := New(Options{Kubeconfig: kubeconfig(t, "http://127.0.0.1:1"), Bound: time.Minute, Selected: func(map[string]string) bool { return true }, Log: slog.New(slog.DiscardHandler)}, identity.NewIndex(identity.HistoryConfig{}))
+	source, err := New(Options{Kubeconfig: kubeconfig(t, "http://127.0.0.1:1"), Bound: time.Minute, Log: slog.New(slog.DiscardHandler)}, identity.NewIndex(identity.HistoryConfig{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestNamespaces(t *testing.T) {
 	defer server.Close()
 	defer server.CloseClientConnections()
 	index := identity.NewIndex(identity.HistoryConfig{})
-	source, err := New(Options{Kubeconfig: kubeconfig(t, server.URL), Namespaces: []string{"ns", "forbidden"}, Bound: time.Minute, Selected: func(map[string]string) bool { return true }, Log: slog.New(slog.DiscardHandler)}, index)
+	source, err := New(Options{Kubeconfig: kubeconfig(t, server.URL), Namespaces: []string{"ns", "forbidden"}, Bound: time.Minute, Log: slog.New(slog.DiscardHandler)}, index)
 	if err != nil {
 		t.Fatal(err)
 	}

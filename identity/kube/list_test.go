@@ -206,7 +206,7 @@ func TestEndlessStreamingList(t *testing.T) {
 	}))
 	defer server.Close()
 	index := identity.NewIndex(identity.HistoryConfig{})
-	source, err := New(Options{Kubeconfig: kubeconfig(t, server.URL), Bound: time.Minute, Selected: func(map[string]string) bool { return true },
+	source, err := New(Options{Kubeconfig: kubeconfig(t, server.URL), Bound: time.Minute,
 		Log: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))}, index)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,6 +19,17 @@ func object(p *corev1.Pod) identity.Object {
 		Phase:             string(p.Status.Phase),
 		PodIP:             p.Status.PodIP,
 		HostIP:            p.Status.HostIP,
+	}
+	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
+		group, _, _ := strings.Cut(owner.APIVersion, "/")
+		o.Owner = identity.Owner{Kind: owner.Kind + "." + group, Name: owner.Name, UID: identity.UID(owner.UID)}
+	}
+	if len(p.Spec.Containers) > 0 {
+		for _, c := range p.Status.ContainerStatuses {
+			if c.Name == p.Spec.Containers[0].Name {
+				o.Container = c.ContainerID
+			}
+		}
 	}
 	for _, ip := range p.Status.PodIPs {
 		o.PodIPs = append(o.PodIPs, ip.IP)
@@ -43,11 +56,20 @@ func trim(obj any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
 			Labels: p.Labels, Annotations: p.Annotations, DeletionTimestamp: p.DeletionTimestamp,
+			OwnerReferences: p.OwnerReferences,
 		},
-		Spec: corev1.PodSpec{HostNetwork: p.Spec.HostNetwork},
+		Spec: corev1.PodSpec{HostNetwork: p.Spec.HostNetwork, Containers: firstContainer(p.Spec.Containers)},
 		Status: corev1.PodStatus{
-			Phase: p.Status.Phase, Conditions: p.Status.Conditions,
+			Phase: p.Status.Phase, Conditions: p.Status.Conditions, ContainerStatuses: p.Status.ContainerStatuses,
 			PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs, HostIP: p.Status.HostIP, HostIPs: p.Status.HostIPs,
 		},
 	}, nil
+}
+
+// firstContainer keeps the name of the first container: whose id is asked for.
+func firstContainer(all []corev1.Container) []corev1.Container {
+	if len(all) == 0 {
+		return nil
+	}
+	return []corev1.Container{{Name: all[0].Name}}
 }

@@ -18,9 +18,9 @@ import (
 // at a time, in the order of the API server's events; every method returns after
 // the index has changed.
 type store struct {
-	feed     *identity.Feed
-	selected func(labels map[string]string) bool
-	log      *slog.Logger
+	feed *identity.Feed
+	keep identity.Keep
+	log  *slog.Logger
 	// asked is when the list that is under way was asked for. The Reflector waits
 	// for whoever lists, so it is written and read by one goroutine at a time.
 	asked time.Time
@@ -127,7 +127,7 @@ func (s *store) saw(version string) error {
 // translate never refuses a Pod: what cannot be understood of it makes it
 // unverifiable, and what can is held.
 func (s *store) translate(pod *corev1.Pod) identity.Pod {
-	p, err := object(pod).Pod(s.selected)
+	p, err := object(pod).Pod(s.keep)
 	if err != nil {
 		s.log.Warn("a Pod cannot be understood; requests for it are denied", "pod", p.String(), "err", err)
 	}

@@ -26,9 +26,19 @@ type pod struct {
 		Labels            map[string]string `yaml:"labels"`
 		Annotations       map[string]string `yaml:"annotations"`
 		DeletionTimestamp *string           `yaml:"deletionTimestamp"`
+		OwnerReferences   []struct {
+			APIVersion string `yaml:"apiVersion"`
+			Kind       string `yaml:"kind"`
+			Name       string `yaml:"name"`
+			UID        string `yaml:"uid"`
+			Controller bool   `yaml:"controller"`
+		} `yaml:"ownerReferences"`
 	} `yaml:"metadata"`
 	Spec struct {
 		HostNetwork bool `yaml:"hostNetwork"`
+		Containers  []struct {
+			Name string `yaml:"name"`
+		} `yaml:"containers"`
 	} `yaml:"spec"`
 	Status struct {
 		Phase      string `yaml:"phase"`
@@ -40,6 +50,10 @@ type pod struct {
 			Type   string `yaml:"type"`
 			Status string `yaml:"status"`
 		} `yaml:"conditions"`
+		ContainerStatuses []struct {
+			Name        string `yaml:"name"`
+			ContainerID string `yaml:"containerID"`
+		} `yaml:"containerStatuses"`
 	} `yaml:"status"`
 }
 
@@ -65,6 +79,17 @@ func (p *pod) object() identity.Object {
 		PodIP:             p.Status.PodIP, PodIPs: ips(p.Status.PodIPs),
 		HostIP: p.Status.HostIP, HostIPs: ips(p.Status.HostIPs),
 	}
+	for _, owner := range p.Metadata.OwnerReferences {
+		if owner.Controller {
+			group, _, _ := strings.Cut(owner.APIVersion, "/")
+			o.Owner = identity.Owner{Kind: owner.Kind + "." + group, Name: owner.Name, UID: identity.UID(owner.UID)}
+		}
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if len(p.Spec.Containers) > 0 && c.Name == p.Spec.Containers[0].Name {
+			o.Container = c.ContainerID
+		}
+	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == "Ready" {
 			o.Ready = c.Status == "True"
@@ -74,12 +99,12 @@ func (p *pod) object() identity.Object {
 }
 
 // Parse reads Pods from YAML or JSON: any number of documents, each a Pod, a
-// PodList or a List of Pods. selected is the operator's selector. Anything else,
+// PodList or a List of Pods. Anything else,
 // a Pod that cannot be understood, and a name or uid that occurs twice is an
 // error with its line, and then there are no Pods: half a list would hide the
 // other half's claim to an address.
-func Parse(data []byte, selected func(labels map[string]string) bool) ([]identity.Pod, error) {
-	r := reader{selected: selected, names: map[identity.NamespacedName]int{}, uids: map[identity.UID]int{}}
+func Parse(data []byte, keep identity.Keep) ([]identity.Pod, error) {
+	r := reader{keep: keep, names: map[identity.NamespacedName]int{}, uids: map[identity.UID]int{}}
 	found := false
 	for stream := yaml.NewDecoder(bytes.NewReader(data)); ; {
 		var doc yaml.Node
@@ -105,10 +130,10 @@ func Parse(data []byte, selected func(labels map[string]string) bool) ([]identit
 
 // reader collects Pods and remembers on which line each name and uid stands.
 type reader struct {
-	selected func(labels map[string]string) bool
-	pods     []identity.Pod
-	names    map[identity.NamespacedName]int
-	uids     map[identity.UID]int
+	keep  identity.Keep
+	pods  []identity.Pod
+	names map[identity.NamespacedName]int
+	uids  map[identity.UID]int
 }
 
 func (r *reader) document(node *yaml.Node) error {
@@ -156,7 +181,7 @@ func (r *reader) pod(node *yaml.Node, kindRequired bool) error {
 	if p.Kind != "Pod" && (kindRequired || p.Kind != "") {
 		return errorAt(node, "kind", fmt.Errorf("kind: %q; allowed: Pod", p.Kind))
 	}
-	got, err := p.object().Pod(r.selected)
+	got, err := p.object().Pod(r.keep)
 	if fieldErr, ok := errors.AsType[*identity.FieldError](err); ok {
 		return errorAt(node, fieldErr.Field, fmt.Errorf("pod %s: %w", got.NamespacedName, err))
 	}

@@ -13,9 +13,10 @@ import (
 	"github.com/samepod/samepod/identity/podsfile"
 )
 
-func all(map[string]string) bool { return true }
-
-func sandboxes(labels map[string]string) bool { return labels["app"] == "sandbox" }
+var (
+	all       = identity.Keep{}
+	sandboxes = identity.Keep{Selected: func(labels map[string]string) bool { return labels["app"] == "sandbox" }}
+)
 
 const podA = `kind: Pod
 metadata: {namespace: ns, name: a, uid: A}

@@ -25,9 +25,9 @@ import (
 
 // Source reads one file into one feed.
 type Source struct {
-	Path     string
-	Selected func(labels map[string]string) bool
-	Feed     *identity.Feed
+	Path string
+	Keep identity.Keep
+	Feed *identity.Feed
 	// Poll is the time between two looks at the file.
 	Poll time.Duration
 	Log  *slog.Logger
@@ -94,7 +94,7 @@ func (s *Source) Load() error {
 	if sum := sha256.Sum256(data); sum == s.sum {
 		s.Feed.Renew(asOf)
 	} else {
-		pods, err := Parse(data, s.Selected)
+		pods, err := Parse(data, s.Keep)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Path, err)
 		}

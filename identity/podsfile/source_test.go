@@ -26,7 +26,7 @@ const grace = time.Minute
 func newSource(path string, log *bytes.Buffer) (*podsfile.Source, *identity.Index) {
 	index := identity.NewIndex(identity.HistoryConfig{})
 	return &podsfile.Source{
-		Path: path, Selected: all, Poll: time.Hour, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Path: path, Keep: all, Poll: time.Hour, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Feed: index.NewFeed(path, "file", grace),
 	}, index
 }
