@@ -20,7 +20,7 @@ type replay struct {
 	id    string
 	what  string
 	want  Reason
-	claim Claim
+	claim identity.Claim
 	world []any
 }
 
@@ -29,7 +29,7 @@ var replays = func() []replay {
 	onA, onB := claim("a", "U-a", addrX), claim("b", "U-b", addrX)
 	job := func(f identity.Phase) identity.Pod { return pod("job", on(addrX), phase(f)) }
 	rebuilt := func(ip string) identity.Pod { return pod("a", uid("U-new"), on(ip)) }
-	elsewhere := func(c Claim, namespace string) Claim { c.Pod.Namespace = namespace; return c }
+	elsewhere := func(c identity.Claim, namespace string) identity.Claim { c.Pod.Namespace = namespace; return c }
 	return []replay{
 		{"1", "a tombstone of A after B has its address: A", PodGone, onA, []any{a, b, goneByKey(a)}},
 		{"1", "a tombstone of A after B has its address: B", SamePod, onB, []any{a, b, goneByKey(a)}},
@@ -111,7 +111,7 @@ var later = map[string]string{
 
 func TestCases(t *testing.T) {
 	for _, r := range replays {
-		if got := r.claim.on(world(r.world...)); got.Reason != r.want {
+		if got := decide(r.claim, world(r.world...)); got.Reason != r.want {
 			t.Errorf("%s: %s: %v, want %v", r.id, r.what, got.Reason, r.want)
 		}
 	}
@@ -172,12 +172,12 @@ func TestLateEvents(t *testing.T) {
 	merge = func(done, a, b []any) {
 		index := world(done...)
 		endSeen := len(a) <= 1
-		if got := claim("a", "U-a", addrX).on(index).Reason; got == SamePod && endSeen {
+		if got := decide(claim("a", "U-a", addrX), index).Reason; got == SamePod && endSeen {
 			t.Errorf("after %d events of A and %d of B a claim on A is allowed", len(ofA)-len(a), len(ofB)-len(b))
 		}
 		if len(a)+len(b) == 0 {
 			orders++
-			if got := claim("b", "U-b", addrX).on(index).Reason; got != SamePod {
+			if got := decide(claim("b", "U-b", addrX), index).Reason; got != SamePod {
 				t.Errorf("after all events a claim on B is %v", got)
 			}
 			return

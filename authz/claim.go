@@ -52,50 +52,50 @@ func (m Mapping) Sources() []Source {
 	return all
 }
 
-// claimError is a request that cannot be understood: ClaimMissing, ClaimMalformed
-// or ClaimConflict, with the place, the value and the rule.
-type claimError struct {
-	reason Reason
-	detail string
-}
-
-func (e *claimError) Error() string { return e.detail }
-
 // refuse is the verdict on a claim that could not be read.
 func refuse(err error) Verdict {
-	if e, ok := errors.AsType[*claimError](err); ok {
-		return Verdict{Reason: e.reason, Detail: e.detail}
+	e, ok := errors.AsType[*identity.ClaimError](err)
+	if !ok {
+		return Verdict{}
 	}
-	return Verdict{}
+	reason := ClaimMissing
+	switch e.Fault {
+	case identity.ClaimMissing:
+	case identity.ClaimMalformed:
+		reason = ClaimMalformed
+	case identity.ClaimConflict:
+		reason = ClaimConflict
+	}
+	return Verdict{Reason: reason, Detail: e.Detail}
 }
 
-// claim reads the claim of a request. Nothing is guessed: a field that is not in
+// Claim reads the claim of a request. Nothing is guessed: a field that is not in
 // its one accepted form is an error, even where another field would do.
-func (m Mapping) claim(attrs *authv3.AttributeContext) (Claim, error) {
-	var c Claim
+func (m Mapping) Claim(attrs *authv3.AttributeContext) (identity.Claim, error) {
+	var c identity.Claim
 	var err error
 	if c.Pod, _, err = field(attrs, m.Target, true, identity.ParseNamespacedName); err != nil {
-		return Claim{}, err
+		return identity.Claim{}, err
 	}
 	var uid bool
 	if c.UID, uid, err = field(attrs, m.UID, !m.UIDOptional, identity.ParseUID); err != nil {
-		return Claim{}, err
+		return identity.Claim{}, err
 	}
 	c.AnyUID = !uid
 	var recorded, port bool
 	if c.Recorded, recorded, err = field(attrs, m.Recorded, false, identity.ParseAddrPort); err != nil {
-		return Claim{}, err
+		return identity.Claim{}, err
 	}
 	if c.Port, port, err = field(attrs, m.Port, false, identity.ParsePort); err != nil {
-		return Claim{}, err
+		return identity.Claim{}, err
 	}
 	switch {
 	case recorded && port && c.Recorded.Port() != c.Port:
-		return Claim{}, &claimError{ClaimConflict, fmt.Sprintf("%s says port %d, %s says port %d", m.Recorded, c.Recorded.Port(), m.Port, c.Port)}
+		return identity.Claim{}, &identity.ClaimError{Fault: identity.ClaimConflict, Detail: fmt.Sprintf("%s says port %d, %s says port %d", m.Recorded, c.Recorded.Port(), m.Port, c.Port)}
 	case recorded:
 		c.Port = c.Recorded.Port()
 	case !port:
-		return Claim{}, &claimError{ClaimMissing, fmt.Sprintf("neither %s nor %s is in the request, so no port is known", m.Recorded, m.Port)}
+		return identity.Claim{}, &identity.ClaimError{Fault: identity.ClaimMissing, Detail: fmt.Sprintf("neither %s nor %s is in the request, so no port is known", m.Recorded, m.Port)}
 	}
 	c.Authorized = true
 	if !m.Allowed.IsZero() {
@@ -110,18 +110,18 @@ func field[T any](attrs *authv3.AttributeContext, s Source, required bool, parse
 	text, present, err := s.value(attrs)
 	switch {
 	case errors.Is(err, errRepeated):
-		return value, true, &claimError{ClaimConflict, fmt.Sprintf("%s %v", s, err)}
+		return value, true, &identity.ClaimError{Fault: identity.ClaimConflict, Detail: fmt.Sprintf("%s %v", s, err)}
 	case err != nil:
-		return value, true, &claimError{ClaimMalformed, fmt.Sprintf("%s %v", s, err)}
+		return value, true, &identity.ClaimError{Fault: identity.ClaimMalformed, Detail: fmt.Sprintf("%s %v", s, err)}
 	case !present && required:
-		return value, false, &claimError{ClaimMissing, fmt.Sprintf("%s is not in the request", s)}
+		return value, false, &identity.ClaimError{Fault: identity.ClaimMissing, Detail: fmt.Sprintf("%s is not in the request", s)}
 	case !present:
 		return value, false, nil
 	case text == "":
-		return value, true, &claimError{ClaimMalformed, fmt.Sprintf("%s is empty", s)}
+		return value, true, &identity.ClaimError{Fault: identity.ClaimMalformed, Detail: fmt.Sprintf("%s is empty", s)}
 	}
 	if value, err = parse(text); err != nil {
-		return value, true, &claimError{ClaimMalformed, fmt.Sprintf("%s is %q: %v", s, shorten(text), err)}
+		return value, true, &identity.ClaimError{Fault: identity.ClaimMalformed, Detail: fmt.Sprintf("%s is %q: %v", s, shorten(text), err)}
 	}
 	return value, true, nil
 }

@@ -8,6 +8,8 @@ import (
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/samepod/samepod/identity"
 )
 
 // set gives a header this value; "" removes it (Envoy has no other way to say
@@ -126,7 +128,7 @@ func TestClaim(t *testing.T) {
 		{"two ports", []change{set(portHeader, "81")}, ClaimConflict, "says port 80, header x-samepod-port says port 81"},
 	} {
 		mapping := DefaultMapping()
-		c, err := mapping.claim(request(tc.changes...).GetAttributes())
+		c, err := mapping.Claim(request(tc.changes...).GetAttributes())
 		got := Verdict{Reason: SamePod}
 		if err != nil {
 			got = refuse(err)
@@ -134,7 +136,7 @@ func TestClaim(t *testing.T) {
 		if got.Reason != tc.want || !strings.Contains(got.Detail, tc.detail) {
 			t.Errorf("%s: %v %q, want %v with %q", tc.rule, got.Reason, got.Detail, tc.want, tc.detail)
 		}
-		if (c != Claim{}) != (tc.want == SamePod) {
+		if (c != identity.Claim{}) != (tc.want == SamePod) {
 			t.Errorf("%s: claim %+v beside %v", tc.rule, c, err)
 		}
 		if tc.want == SamePod && (c.Pod.String() != "ns/a" || c.UID != "U-a" || c.AnyUID || c.Port != 80 || !c.Authorized) {
@@ -189,7 +191,7 @@ func TestClaimSources(t *testing.T) {
 		if tc.more != nil {
 			changes = append(append([]func(*authv3.AttributeContext){}, ok...), tc.more)
 		}
-		c, err := mapped.claim(request(changes...).GetAttributes())
+		c, err := mapped.Claim(request(changes...).GetAttributes())
 		got := Verdict{Reason: SamePod}
 		if err != nil {
 			got = refuse(err)
@@ -216,7 +218,7 @@ func TestClaimOptionalUID(t *testing.T) {
 		{"empty is not absent", setEmpty(expectUID), ClaimMalformed, false},
 		{"malformed is not absent", set(expectUID, "U a"), ClaimMalformed, false},
 	} {
-		c, err := m.claim(request(tc.change).GetAttributes())
+		c, err := m.Claim(request(tc.change).GetAttributes())
 		got := Verdict{Reason: SamePod}
 		if err != nil {
 			got = refuse(err)
@@ -243,7 +245,7 @@ func TestClaimAllowed(t *testing.T) {
 		{"malformed", withMetadata("jwt", map[string]any{"pod": "*"}), false},
 		{"not a string", withMetadata("jwt", map[string]any{"pod": []any{"ns/a"}}), false},
 	} {
-		if c, err := m.claim(request(tc.change).GetAttributes()); err != nil || c.Authorized != tc.want {
+		if c, err := m.Claim(request(tc.change).GetAttributes()); err != nil || c.Authorized != tc.want {
 			t.Errorf("%s: authorized %v, %v; want %v", tc.rule, c.Authorized, err, tc.want)
 		}
 	}
@@ -262,7 +264,7 @@ func FuzzClaim(f *testing.F) {
 		http.HeaderMap = &corev3.HeaderMap{Headers: []*corev3.HeaderValue{
 			{Key: target, RawValue: []byte(tgt)}, {Key: expectUID, RawValue: []byte(u)}, {Key: recordedAt, RawValue: []byte(rec)}, {Key: portHeader, RawValue: []byte(port)},
 		}}
-		c, err := mapping.claim(req.GetAttributes())
+		c, err := mapping.Claim(req.GetAttributes())
 		if err != nil {
 			v := refuse(err)
 			if v.Reason.Status() != 400 || v.Detail == "" {

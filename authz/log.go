@@ -46,10 +46,14 @@ func (s *Server) record(ctx context.Context, d *decision) {
 	if d.verdict.rule != "" {
 		attrs = append(attrs, slog.String("rule", d.verdict.rule))
 	}
-	if !d.claim.Pod.IsZero() {
-		attrs = append(attrs, claimAttr(d.claim), targetAttr(d.view))
-		attrs = append(attrs, s.holderAttrs(d.view)...)
-		attrs = append(attrs, slog.String("feed", d.view.Feed), slog.String("age", d.view.Age.String()))
+	if d.claim != (identity.Claim{}) {
+		view := d.target.View
+		attrs = append(attrs, claimAttr(d.claim), targetAttr(view))
+		if d.target.SandboxUID != "" {
+			attrs = append(attrs, slog.Group("sandbox", slog.String("name", d.target.Sandbox.String()), slog.String("uid", string(d.target.SandboxUID)), slog.Bool("live", d.target.Live)))
+		}
+		attrs = append(attrs, s.holderAttrs(view)...)
+		attrs = append(attrs, slog.String("feed", view.Feed), slog.String("age", view.Age.String()))
 	}
 	if d.verdict.Reason == SamePod {
 		s.config.Log.LogAttrs(ctx, level, "allowed", attrs...)
@@ -58,7 +62,14 @@ func (s *Server) record(ctx context.Context, d *decision) {
 	}
 }
 
-func claimAttr(c Claim) slog.Attr {
+func claimAttr(c identity.Claim) slog.Attr {
+	if c.Sandbox != "" {
+		attrs := []any{slog.String("sandbox", c.Sandbox), slog.String("namespace", c.Namespace), slog.String("uid", string(c.SandboxUID)), slog.Int("port", int(c.Port))}
+		if c.Hint.IsValid() {
+			attrs = append(attrs, slog.String("hint", c.Hint.String()))
+		}
+		return slog.Group("claim", attrs...)
+	}
 	attrs := []any{slog.String("pod", c.Pod.String())}
 	if c.AnyUID {
 		attrs = append(attrs, slog.String("uid", "any (uid is optional)"))

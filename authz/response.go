@@ -28,6 +28,12 @@ const (
 	// DecisionKey is the id of the check, in the log and in a denial.
 	DecisionKey = "samepod_decision"
 
+	// SandboxKey is the sandbox as <namespace>/<name>, SandboxIDKey what the caller calls
+	// it. RenewKey is "true" for one that asks for its life to be prolonged by use.
+	SandboxKey   = "samepod_sandbox"
+	SandboxIDKey = "samepod_sandbox_id"
+	RenewKey     = "samepod_renew"
+
 	// PodUIDHeader goes to the Pod, for a fence there to compare.
 	PodUIDHeader = "x-samepod-pod-uid"
 	// ReasonHeader and DecisionHeader go to the caller with a denial.
@@ -49,16 +55,26 @@ func response(v Verdict, decision string) *authv3.CheckResponse {
 }
 
 func allowed(v Verdict, decision string) *authv3.CheckResponse {
+	headers := []*corev3.HeaderValueOption{overwrite(PodUIDHeader, string(v.UID))}
+	if v.Path != "" {
+		headers = append(headers, overwrite(":path", v.Path))
+	}
+	fields := map[string]*structpb.Value{
+		UpstreamKey: structpb.NewStringValue(v.Upstream.String()),
+		UIDKey:      structpb.NewStringValue(string(v.UID)),
+		DecisionKey: structpb.NewStringValue(decision),
+	}
+	if v.SandboxID != "" {
+		fields[SandboxKey] = structpb.NewStringValue(v.Sandbox.String())
+		fields[SandboxIDKey] = structpb.NewStringValue(v.SandboxID)
+	}
+	if v.Renew {
+		fields[RenewKey] = structpb.NewStringValue("true")
+	}
 	return &authv3.CheckResponse{
-		Status: &rpcstatus.Status{Code: int32(codes.OK)},
-		HttpResponse: &authv3.CheckResponse_OkResponse{OkResponse: &authv3.OkHttpResponse{
-			Headers: []*corev3.HeaderValueOption{overwrite(PodUIDHeader, string(v.UID))},
-		}},
-		DynamicMetadata: &structpb.Struct{Fields: map[string]*structpb.Value{
-			UpstreamKey: structpb.NewStringValue(v.Upstream.String()),
-			UIDKey:      structpb.NewStringValue(string(v.UID)),
-			DecisionKey: structpb.NewStringValue(decision),
-		}},
+		Status:          &rpcstatus.Status{Code: int32(codes.OK)},
+		HttpResponse:    &authv3.CheckResponse_OkResponse{OkResponse: &authv3.OkHttpResponse{Headers: headers}},
+		DynamicMetadata: &structpb.Struct{Fields: fields},
 	}
 }
 

@@ -15,26 +15,40 @@ import (
 	"github.com/samepod/samepod/identity"
 )
 
-// Look reads what is known about a name and a recorded address (invalid if none);
-// [identity.Index.Look] is one. It must not allocate or block: it is asked on
-// every request.
-type Look func(name identity.NamespacedName, recorded netip.Addr) identity.View
-
-// Config is what a [Server] is made of. Everything but History is required.
+// Config is what a [Server] is made of. Everything but History, Confirm and Wait is
+// required.
 type Config struct {
-	Claims  Mapping
+	// Claim reads the claim of a request: [Mapping.Claim], or [Route] of a dialect.
+	Claim func(*authv3.AttributeContext) (identity.Claim, error)
+	// Target says what a claim means by what is known. It must not allocate or block:
+	// it is asked on every request. [Pods] is one.
+	Target func(identity.Claim) identity.Target
+	// Confirm asks the API server itself, where Target is not enough; nil for nobody.
+	// The context ends when Envoy does not wait any more.
+	Confirm func(context.Context, identity.Claim, identity.Target) (identity.Target, error)
 	Policy  Policy
-	Look    Look
+	Wait    Wait
 	History func(netip.Addr) []identity.Tenure // for the log of a denial
 	Log     *slog.Logger
 	Metrics *Metrics
 }
 
+// Pods is the Target of the dialect claim, which names Pods; look is
+// [identity.Index.Look].
+func Pods(look func(name identity.NamespacedName, recorded netip.Addr) identity.View) func(identity.Claim) identity.Target {
+	return func(c identity.Claim) identity.Target {
+		return identity.Target{State: identity.Bound, View: look(c.Pod, c.Recorded.Addr())}
+	}
+}
+
 // Server implements envoy.service.auth.v3.Authorization.
-type Server struct{ config Config }
+type Server struct {
+	config  Config
+	waiting chan struct{} // one for each check that waits
+}
 
 // NewServer makes a Server.
-func NewServer(c Config) *Server { return &Server{c} }
+func NewServer(c Config) *Server { return &Server{c, make(chan struct{}, c.Wait.Most)} }
 
 // Check answers one request. It never returns an error and never an empty
 // response: a request that cannot be understood, a check that was cancelled and a
@@ -58,10 +72,10 @@ func (s *Server) Check(ctx context.Context, req *authv3.CheckRequest) (resp *aut
 type decision struct {
 	id      string
 	started time.Time
-	claim   Claim
-	view    identity.View
+	claim   identity.Claim
+	target  identity.Target
 	verdict Verdict
-	fault   error // why the verdict is Internal
+	fault   error // why there is no better verdict
 }
 
 func (s *Server) decide(ctx context.Context, req *authv3.CheckRequest, d *decision) {
@@ -69,12 +83,30 @@ func (s *Server) decide(ctx context.Context, req *authv3.CheckRequest, d *decisi
 		return // the zero verdict
 	}
 	var err error
-	if d.claim, err = s.config.Claims.claim(req.GetAttributes()); err != nil {
+	if d.claim, err = s.config.Claim(req.GetAttributes()); err != nil {
 		d.verdict = refuse(err)
 		return
 	}
-	d.view = s.config.Look(d.claim.Pod, d.claim.Recorded.Addr())
-	d.verdict = s.config.Policy.decide(d.claim, d.view)
+	s.judge(ctx, d)
+	s.wait(ctx, d)
+}
+
+// judge reaches a verdict on the claim of d by what is known now, and by the word of the
+// API server where that is asked for.
+func (s *Server) judge(ctx context.Context, d *decision) {
+	d.fault = nil
+	d.target = s.config.Target(d.claim)
+	d.verdict = s.config.Policy.decide(d.claim, d.target)
+	if !d.verdict.confirm || s.config.Confirm == nil {
+		return
+	}
+	confirmed, err := s.config.Confirm(ctx, d.claim, d.target)
+	if err != nil {
+		d.verdict, d.fault = deny(Overloaded), err
+		return
+	}
+	d.target = confirmed
+	d.verdict = s.config.Policy.decide(d.claim, d.target)
 }
 
 // unanswerable says why there is nothing to decide: nobody waits any more, or

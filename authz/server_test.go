@@ -38,7 +38,7 @@ func testServer(index *identity.Index) (*Server, *bytes.Buffer, *prometheus.Regi
 	var log bytes.Buffer
 	reg := prometheus.NewRegistry()
 	return NewServer(Config{
-		Claims: DefaultMapping(), Policy: policy(), Look: index.Look, History: index.History,
+		Claim: DefaultMapping().Claim, Policy: policy(), Target: Pods(index.Look), History: index.History,
 		Log:     slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics: NewMetrics(reg),
 	}), &log, reg
@@ -193,7 +193,7 @@ func TestNeverAnError(t *testing.T) {
 	for _, tc := range []struct {
 		rule string
 		ctx  context.Context
-		look Look
+		look func(identity.NamespacedName, netip.Addr) identity.View
 		req  *authv3.CheckRequest
 		log  string
 	}{
@@ -207,7 +207,7 @@ func TestNeverAnError(t *testing.T) {
 		{"a nil map", t.Context(), nil, request(), "nil pointer"},
 	} {
 		server, log, _ := testServer(index)
-		server.config.Look = tc.look
+		server.config.Target = Pods(tc.look)
 		resp, err := server.Check(tc.ctx, tc.req)
 		if err != nil || reasonOf(resp) != "internal" || resp.GetDeniedResponse().GetStatus().GetCode() != 503 {
 			t.Errorf("%s: %v, %v", tc.rule, resp, err)
@@ -375,11 +375,11 @@ func TestDrain(t *testing.T) {
 		entered, release := make(chan struct{}), make(chan struct{})
 		index := world(pod("a", on(addrX)))
 		server, _, _ := testServer(index)
-		server.config.Look = func(n identity.NamespacedName, a netip.Addr) identity.View {
+		server.config.Target = Pods(func(n identity.NamespacedName, a netip.Addr) identity.View {
 			close(entered)
 			<-release
 			return index.Look(n, a)
-		}
+		})
 		conn, e := dial(t, server)
 		e.SetServing(true)
 		result := make(chan error, 1)

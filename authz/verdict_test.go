@@ -17,7 +17,7 @@ func TestDecide(t *testing.T) {
 	for _, tc := range []struct {
 		want  Reason
 		rule  string
-		claim Claim
+		claim identity.Claim
 		world []any
 	}{
 		{SamePod, "the Pod holds its address", claimA, []any{a}},
@@ -59,11 +59,11 @@ func TestDecide(t *testing.T) {
 		{IPAmbiguous, "the other holder is elsewhere and not selected", recordedA, []any{a, pod("b", on(addrX), in("other"), unselected)}},
 		{IPAmbiguous, "the other holder shares the second family", claim("a", "U-a", addrV6), []any{pod("a", on(addrX, addrV6)), pod("b", on(addrV6))}},
 
-		{TargetNotAllowed, "out of scope", Claim{Pod: identity.NamespacedName{Namespace: "kube-system", Name: "a"}, UID: "U-a", Port: 80, Authorized: true}, []any{pod("a", on(addrX), in("kube-system"))}},
+		{TargetNotAllowed, "out of scope", identity.Claim{Pod: identity.NamespacedName{Namespace: "kube-system", Name: "a"}, UID: "U-a", Port: 80, Authorized: true}, []any{pod("a", on(addrX), in("kube-system"))}},
 		{TargetNotAllowed, "not selected", recordedA, []any{pod("a", on(addrX), unselected)}},
-		{TargetNotAllowed, "not the caller's to name", Claim{Pod: recordedA.Pod, UID: "U-a", Port: 80}, []any{a}},
-		{PortNotAllowed, "another port", Claim{Pod: recordedA.Pod, UID: "U-a", Port: 81, Authorized: true}, []any{a}},
-		{PortNotAllowed, "no port", Claim{Pod: recordedA.Pod, UID: "U-a", Authorized: true}, []any{a}},
+		{TargetNotAllowed, "not the caller's to name", identity.Claim{Pod: recordedA.Pod, UID: "U-a", Port: 80}, []any{a}},
+		{PortNotAllowed, "another port", identity.Claim{Pod: recordedA.Pod, UID: "U-a", Port: 81, Authorized: true}, []any{a}},
+		{PortNotAllowed, "no port", identity.Claim{Pod: recordedA.Pod, UID: "U-a", Authorized: true}, []any{a}},
 		{AddressNotAllowed, "the Pod's address is its node's", recordedA, []any{pod("a", on(addrX), node(addrX))}},
 		{AddressNotAllowed, "the Pod's address is another's node", recordedA, []any{a, pod("b", node(addrX))}},
 		{AddressNotAllowed, "the Pod's address is that of a host-network Pod", recordedA, []any{a, pod("b", on(addrX), hostNetwork)}},
@@ -71,10 +71,10 @@ func TestDecide(t *testing.T) {
 		{AddressNotAllowed, "loopback", claimA, []any{pod("a", on("127.0.0.1"))}},
 		{AddressNotAllowed, "a forbidden record comes before a moved one", claim("a", "U-a", "127.0.0.1"), []any{a}},
 
-		{TargetNotAllowed, "the zero claim", Claim{}, []any{a}},
-		{PodReplaced, "a claim without a uid that nobody made optional", Claim{Pod: recordedA.Pod, Port: 80, Authorized: true}, []any{a}},
+		{TargetNotAllowed, "the zero claim", identity.Claim{}, []any{a}},
+		{PodReplaced, "a claim without a uid that nobody made optional", identity.Claim{Pod: recordedA.Pod, Port: 80, Authorized: true}, []any{a}},
 	} {
-		got := tc.claim.on(world(tc.world...))
+		got := decide(tc.claim, world(tc.world...))
 		if got.Reason != tc.want {
 			t.Errorf("%s: %v, want %v", tc.rule, got.Reason, tc.want)
 		}
@@ -86,7 +86,7 @@ func TestDecide(t *testing.T) {
 }
 
 // checkVerdict holds for every verdict whatever.
-func checkVerdict(t *testing.T, rule string, v Verdict, c Claim) {
+func checkVerdict(t *testing.T, rule string, v Verdict, c identity.Claim) {
 	t.Helper()
 	allowed := v.Reason == SamePod
 	if v.Upstream.IsValid() != allowed || (v.UID != "") != allowed {
@@ -109,7 +109,7 @@ func TestDecideAddress(t *testing.T) {
 		{"the primary address", "", []string{addrX, addrV6}, addrX + ":80"},
 		{"the recorded address", addrV6, []string{addrX, addrV6}, "[" + addrV6 + "]:80"},
 	} {
-		if got := claim("a", "U-a", tc.recorded).on(world(pod("a", on(tc.ips...)))); got.Upstream.String() != tc.want || got.UID != "U-a" {
+		if got := decide(claim("a", "U-a", tc.recorded), world(pod("a", on(tc.ips...)))); got.Upstream.String() != tc.want || got.UID != "U-a" {
 			t.Errorf("%s: %+v, want %s", tc.rule, got, tc.want)
 		}
 	}
@@ -122,7 +122,7 @@ func TestDecideFreshness(t *testing.T) {
 		c := claim("a", "U-a", addrX)
 		check := func(rule string, want Reason) {
 			t.Helper()
-			if got := c.on(index).Reason; got != want {
+			if got := decide(c, index).Reason; got != want {
 				t.Errorf("%s: %v, want %v", rule, got, want)
 			}
 		}
@@ -150,7 +150,7 @@ func TestDecideRequireReady(t *testing.T) {
 		{SamePod, pod("a", on(addrX))},
 		{PodNotReady, pod("a", on(addrX), unready)},
 	} {
-		if got := p.decide(c, world(tc.pod).Look(c.Pod, c.Recorded.Addr())).Reason; got != tc.want {
+		if got := p.decide(c, at(world(tc.pod), c)).Reason; got != tc.want {
 			t.Errorf("ready %v: %v, want %v", tc.pod.Ready, got, tc.want)
 		}
 	}
@@ -159,7 +159,7 @@ func TestDecideRequireReady(t *testing.T) {
 // TestZeroValuesDeny: forgetting something denies.
 func TestZeroValuesDeny(t *testing.T) {
 	c, full := claim("a", "U-a", addrX), policy()
-	v := world(pod("a", on(addrX))).Look(c.Pod, c.Recorded.Addr())
+	v := at(world(pod("a", on(addrX))), c)
 	if got := full.decide(c, v).Reason; got != SamePod {
 		t.Fatalf("the control is %v", got)
 	}
@@ -170,10 +170,11 @@ func TestZeroValuesDeny(t *testing.T) {
 		{"policy", (&Policy{}).decide(c, v)},
 		{"scope", (&Policy{Ports: full.Ports}).decide(c, v)},
 		{"ports", (&Policy{Scope: full.Scope}).decide(c, v)},
-		{"claim", full.decide(Claim{}, v)},
-		{"view", full.decide(c, identity.View{})},
-		{"view but fresh", full.decide(c, identity.View{Freshness: identity.Fresh})},
-		{"Pod but found", full.decide(c, identity.View{Freshness: identity.Fresh, Found: true})},
+		{"claim", full.decide(identity.Claim{}, v)},
+		{"target", full.decide(c, identity.Target{View: v.View})},
+		{"view", full.decide(c, identity.Target{State: identity.Bound})},
+		{"view but fresh", full.decide(c, identity.Target{State: identity.Bound, View: identity.View{Freshness: identity.Fresh}})},
+		{"Pod but found", full.decide(c, identity.Target{State: identity.Bound, View: identity.View{Freshness: identity.Fresh, Found: true}})},
 		{"verdict", Verdict{}},
 	} {
 		if tc.got.Reason == SamePod {
@@ -190,11 +191,11 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	attrs := request().GetAttributes()
 	var got Verdict
 	if n := testing.AllocsPerRun(200, func() {
-		c, err := mapping.claim(attrs)
+		c, err := mapping.Claim(attrs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = p.decide(c, index.Look(c.Pod, c.Recorded.Addr()))
+		got = p.decide(c, at(index, c))
 	}); n != 0 {
 		t.Errorf("request to verdict allocates %v times", n)
 	}
@@ -209,11 +210,11 @@ func BenchmarkRequestToVerdict(b *testing.B) {
 	attrs := request().GetAttributes()
 	b.ReportAllocs()
 	for b.Loop() {
-		c, err := mapping.claim(attrs)
+		c, err := mapping.Claim(attrs)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if p.decide(c, index.Look(c.Pod, c.Recorded.Addr())).Reason != SamePod {
+		if p.decide(c, at(index, c)).Reason != SamePod {
 			b.Fatal("denied")
 		}
 	}

@@ -85,8 +85,8 @@ func world(script ...any) *identity.Index {
 
 // claim is on ns/<name> with this uid ("" for any) at this recorded address ("ip"
 // or "" for none), port 80.
-func claim(name string, u identity.UID, recorded string) Claim {
-	c := Claim{
+func claim(name string, u identity.UID, recorded string) identity.Claim {
+	c := identity.Claim{
 		Pod: identity.NamespacedName{Namespace: "ns", Name: name},
 		UID: u, AnyUID: u == "", Port: 80, Authorized: true,
 	}
@@ -95,6 +95,9 @@ func claim(name string, u identity.UID, recorded string) Claim {
 	}
 	return c
 }
+
+// at is what the dialect claim makes of an index.
+func at(index *identity.Index, c identity.Claim) identity.Target { return Pods(index.Look)(c) }
 
 // policy allows namespace ns, port 80 and any Pod's address.
 func policy() Policy {
@@ -108,9 +111,10 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func (c Claim) on(index *identity.Index) Verdict {
+// decide is the verdict on a claim of the dialect claim.
+func decide(c identity.Claim, index *identity.Index) Verdict {
 	p := policy()
-	return p.decide(c, index.Look(c.Pod, c.Recorded.Addr()))
+	return p.decide(c, at(index, c))
 }
 
 // request is a valid check of ns/a, uid U-a, recorded at 10.0.0.1:80, as Envoy

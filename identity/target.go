@@ -26,6 +26,9 @@ type Target struct {
 	Path string
 	// HintDiffers says that the client remembers another address than the Pod's.
 	HintDiffers bool
+	// HintStale says that the client must be made to forget that address first: the
+	// operator's own cluster may pick a host by it.
+	HintStale bool
 	// Renew says that the sandbox asks for its life to be prolonged by use.
 	Renew bool
 }

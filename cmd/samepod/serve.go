@@ -154,7 +154,7 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	ready := &readiness{index: index, tls: keeper, notes: append(notes(conf, f), source.notes...), unhealthyWhenStale: f.unhealthy}
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newCollector(index, ready, logDropped))
 	check := authz.NewServer(authz.Config{
-		Claims: conf.claims, Policy: conf.policy, Look: index.Look, History: index.History,
+		Claim: conf.claims.Claim, Policy: conf.policy, Target: authz.Pods(index.Look), History: index.History,
 		Log: log, Metrics: authz.NewMetrics(reg),
 	})
 	endpoint := authz.EndpointConfig{Reflection: f.reflection, ConnectionAge: f.maxAge}

@@ -96,6 +96,7 @@ func (x *Index) resolve(c identity.Claim, s *Sandbox, now time.Time) identity.Ta
 		}
 	}
 	t.HintDiffers = c.Hint.IsValid() && !slices.Contains(t.View.Pod.IPs, c.Hint)
+	t.HintStale = t.HintDiffers && x.engine.Assert
 	return t
 }
 

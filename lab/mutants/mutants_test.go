@@ -36,7 +36,7 @@ var mutants = []struct {
 	{"any text of an address is taken", "identity/addr.go", "case string(ap.AppendTo(canonical[:0])) != s:", "case string(ap.AppendTo(canonical[:0])) == \"\":", "TestParseAddrPort$"},
 	{"an object with two truths is believed", "identity/object.go", "p.Malformed = first.Error()", "", "TestObject$"},
 
-	{"another uid is the same Pod", "authz/verdict.go", "case !c.AnyUID && pod.UID != c.UID:", "case false:", "TestDecide$"},
+	{"another uid is the same Pod", "authz/verdict.go", "case c.Sandbox == \"\" && !c.AnyUID && pod.UID != c.UID, t.Pin", "case t.Pin", "TestDecide$"},
 	{"two holders are one", "authz/verdict.go", "case v.Others > 0:", "case false:", "TestDecide$"},
 	{"an address that the Pod lost is dialled", "authz/verdict.go", "case !v.Holds:", "case false:", "TestDecide$"},
 	{"a dead Pod is dialled", "authz/verdict.go", "case pod.Terminal():", "case false:", "TestDecide$"},
@@ -45,7 +45,7 @@ var mutants = []struct {
 	{"a mirror Pod is dialled", "authz/verdict.go", "case pod.HostNetwork, pod.Mirror,", "case pod.HostNetwork,", "TestDecide$"},
 	{"a Pod that never ran is dialled", "authz/verdict.go", "case pod.Phase != identity.PhaseRunning,", "case", "TestDecide$"},
 	{"a stale view allows", "authz/verdict.go", "case v.Freshness != identity.Fresh:", "case false:", "TestDecideFreshness$"},
-	{"the scope is open", "authz/verdict.go", "case !p.Scope.Contains(c.Pod.Namespace):", "case false:", "TestDecide$"},
+	{"the scope is open", "authz/verdict.go", "case !p.Scope.Contains(namespace(c, t)):", "case false:", "TestDecide$"},
 	{"the selector is ignored", "authz/verdict.go", "case v.Found && !pod.Selected:", "case false:", "TestDecide$"},
 	{"every port is open", "authz/verdict.go", "case !p.Ports.Contains(c.Port):", "case false:", "TestDecide$"},
 	{"every address is open", "authz/verdict.go", "case p.Addresses.refuses(v.Addr, v.Node) != \"\":", "case false:", "TestDecide$"},
