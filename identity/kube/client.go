@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/connrotation"
@@ -35,19 +34,23 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Source watches Pods into an index.
+// Source watches Pods into an index, and whatever else [Watch] adds.
 type Source struct {
 	// Host is the API server's address.
 	Host string
 
-	watches []*watch
+	config     *rest.Config
+	namespaces []string
+	bound      time.Duration
+	log        *slog.Logger
+	watches    []*watch
 }
 
 // proof is how the freshness of a watch is known; see the package comment.
 const proof = "passive, unproven"
 
-// New prepares the watches and registers one feed for each. It connects to
-// nothing yet.
+// New prepares the watches of Pods, one for each namespace, and registers a feed for
+// each. It connects to nothing yet.
 func New(o Options, index *identity.Index) (*Source, error) {
 	config, err := restConfig(o)
 	if err != nil {
@@ -65,28 +68,36 @@ func New(o Options, index *identity.Index) (*Source, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	s := &Source{Host: config.Host}
-	for _, namespace := range namespaces {
-		client, closeConnections, err := newClient(config)
+	s := &Source{Host: config.Host, config: config, namespaces: namespaces, bound: o.Bound, log: o.Log}
+	return s, s.add("pods", podsIn, func(name string) sink {
+		return decoded[identity.Pod]{index.NewFeed(name, proof, o.Bound), podDecoder(o.Keep, o.Log.With("feed", name))}
+	})
+}
+
+// add prepares a watch for each namespace.
+func (s *Source) add(what string, in func(config *rest.Config, namespace string) (kind, error), feed func(name string) sink) error {
+	for _, namespace := range s.namespaces {
+		config, closeConnections := ownConnections(s.config)
+		objects, err := in(config, namespace)
 		if err != nil {
-			return nil, fmt.Errorf("client of %s: %w", config.Host, err)
+			return fmt.Errorf("client of %s: %w", s.Host, err)
 		}
-		name := "pods"
+		name := what
 		if namespace != metav1.NamespaceAll {
 			name += " in " + namespace
 		}
-		feed, log := index.NewFeed(name, proof, o.Bound), o.Log.With("feed", name)
+		into := feed(name)
 		s.watches = append(s.watches, &watch{
-			pods:             client.CoreV1().Pods(namespace),
-			store:            &store{feed: feed, keep: o.Keep, log: log},
-			feed:             feed,
+			kind:             objects,
+			store:            &store{kind: objects, feed: into},
+			feed:             into,
 			closeConnections: closeConnections,
-			silence:          o.Bound * 5 / 6,
+			silence:          s.bound * 5 / 6,
 			initialSilence:   initialSilence,
-			log:              log,
+			log:              s.log.With("feed", name),
 		})
 	}
-	return s, nil
+	return nil
 }
 
 func restConfig(o Options) (*rest.Config, error) {
@@ -95,8 +106,6 @@ func restConfig(o Options) (*rest.Config, error) {
 		return nil, err
 	}
 	config.UserAgent = o.UserAgent
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	return config, nil
 }
 
@@ -120,14 +129,13 @@ func loadConfig(o Options) (*rest.Config, error) {
 	return config, nil
 }
 
-// newClient makes a client that shares its connections with no other: a watch
-// that is ended because it is silent must not start again on the connection that
-// is the cause.
-func newClient(config *rest.Config) (client kubernetes.Interface, closeConnections func(), err error) {
-	own := rest.CopyConfig(config)
+// ownConnections is the config of clients that share their connections with no others:
+// a watch that is ended because it is silent must not start again on the connection
+// that is the cause, and a read must not wait behind a watch.
+func ownConnections(config *rest.Config) (own *rest.Config, closeConnections func()) {
+	own = rest.CopyConfig(config)
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext)
 	own.Dial = dialer.DialContext // a dial function of its own also keeps the transport out of client-go's cache
 	own.QPS = -1                  // a list of many pages is one list; who asks too often is the Reflector, and it backs off
-	client, err = kubernetes.NewForConfig(own)
-	return client, dialer.CloseAll, err
+	return own, dialer.CloseAll
 }

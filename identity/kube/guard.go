@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -32,16 +31,16 @@ const (
 //
 // It is silent. The API server sends a bookmark every minute, so a watch that says
 // nothing for longer hangs, whatever its connection says (OpenSandbox#1533,
-// client-go#856). The connections are closed and the Pods are listed anew.
+// client-go#856). The connections are closed and the objects are listed anew.
 //
-// It sends what is no Pod, or goes back in time. client-go logs that and goes on,
-// and if it was a deletion the Pod stays for ever (kubernetes#76624). The Pods are
-// listed anew.
+// It sends what is no object of the kind, or goes back in time. client-go logs that and
+// goes on, and if it was a deletion the object stays for ever (kubernetes#76624). The
+// objects are listed anew.
 //
 // It is a streaming list that does not end, or breaks off (k9s#4186). An ordinary
 // list is asked for.
 //
-// This process stood still. What it hears now is of unknown age; the Pods are
+// This process stood still. What it hears now is of unknown age; the objects are
 // listed anew.
 type guard struct {
 	watch   *watch
@@ -79,7 +78,7 @@ func (g *guard) Stop() { g.stop.Do(func() { close(g.stopped) }) }
 func (g *guard) open(ctx context.Context, options metav1.ListOptions) error {
 	bounded, cancel := context.WithCancel(ctx)
 	silent := time.AfterFunc(g.silence, cancel)
-	in, err := g.watch.pods.Watch(bounded, options)
+	in, err := g.watch.kind.watch(bounded, options)
 	inTime := silent.Stop()
 	if err == nil && inTime {
 		g.in, g.cancel, g.version = in, cancel, options.ResourceVersion
@@ -95,7 +94,7 @@ func (g *guard) open(ctx context.Context, options metav1.ListOptions) error {
 		err = g.silent()
 		g.watch.fail(ctx, err)
 		return g.status(err)
-	case g.initial && apierrors.IsInvalid(err): // a server without streaming lists
+	case g.initial && (apierrors.IsInvalid(err) || unserved(err)): // no streaming lists, or no such kind: a list follows and tells
 	default:
 		g.watch.fail(ctx, fmt.Errorf("watch: %w", err))
 	}
@@ -187,41 +186,42 @@ func (g *guard) wrong(event apiwatch.Event, open bool) error {
 		}
 		return nil // an ordinary end; the Reflector watches on from where it was
 	}
-	pod, isPod := event.Object.(*corev1.Pod)
-	isPod = isPod && pod != nil
+	kind := g.watch.kind
+	object, named := kind.object(event.Object)
 	switch event.Type {
 	case apiwatch.Error:
 		return nil
 	case apiwatch.Added, apiwatch.Modified, apiwatch.Deleted:
-		if !isPod || pod.Namespace == "" || pod.Name == "" || pod.UID == "" {
-			return fmt.Errorf("watch: a %s event of what is no Pod: %T", event.Type, event.Object)
+		if !named {
+			return fmt.Errorf("watch: a %s event of what is no %s: %T", event.Type, kind.name, event.Object)
 		}
 	case apiwatch.Bookmark:
-		if !isPod {
-			return fmt.Errorf("watch: a bookmark of what is no Pod: %T", event.Object)
+		if object == nil {
+			return fmt.Errorf("watch: a bookmark of what is no %s: %T", kind.name, event.Object)
 		}
 	default:
 		return fmt.Errorf("watch: an event of unknown type %q", event.Type)
 	}
-	return g.advance(event.Type, pod)
+	return g.advance(event.Type, object)
 }
 
 // advance holds the events to the order of their versions. Those of a streaming
 // list have none among each other.
-func (g *guard) advance(kind apiwatch.EventType, pod *corev1.Pod) error {
+func (g *guard) advance(event apiwatch.EventType, object metav1.Object) error {
 	if g.initial {
-		if kind != apiwatch.Bookmark || pod.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
+		if event != apiwatch.Bookmark || object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 			return nil
 		}
 		g.initial, g.silence, g.version = false, g.watch.silence, ""
 	}
+	version := object.GetResourceVersion()
 	if g.version != "" {
-		order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, g.version)
+		order, err := resourceversion.CompareResourceVersion(version, g.version)
 		if err != nil || order < 0 {
-			return fmt.Errorf("watch: an event of version %q after one of version %q", pod.ResourceVersion, g.version)
+			return fmt.Errorf("watch: an event of version %q after one of version %q", version, g.version)
 		}
 	}
-	g.version = pod.ResourceVersion
+	g.version = version
 	return nil
 }
 

@@ -194,7 +194,7 @@ func TestStandstill(t *testing.T) {
 func TestHeard(t *testing.T) {
 	index := identity.NewIndex(identity.HistoryConfig{})
 	feed := index.NewFeed("pods", proof, time.Minute)
-	s := &store{feed: feed, log: slog.New(slog.DiscardHandler), fail: func(error) {}}
+	s := &store{feed: decoded[identity.Pod]{feed, podDecoder(identity.Keep{}, slog.New(slog.DiscardHandler))}, fail: func(error) {}}
 	heard := time.Now().Add(-30 * time.Second)
 	s.asked = heard.Add(-10 * time.Second)
 	s.heard.Store(&heard)

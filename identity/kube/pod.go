@@ -1,13 +1,60 @@
 package kube
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/samepod/samepod/identity"
 )
+
+// podClient makes a client of Pods, which come as protobuf: it is smaller than JSON, and
+// faster to read.
+func podClient(config *rest.Config) (*corev1client.CoreV1Client, error) {
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return corev1client.NewForConfig(config)
+}
+
+// podsIn are the Pods of one namespace, or of all.
+func podsIn(config *rest.Config, namespace string) (kind, error) {
+	client, err := podClient(config)
+	if err != nil {
+		return kind{}, err
+	}
+	pods := client.Pods(namespace)
+	return kind{
+		name: "Pod",
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return pods.List(ctx, options)
+		},
+		watch: pods.Watch,
+		is: func(object any) bool {
+			pod, ok := object.(*corev1.Pod)
+			return ok && pod != nil
+		},
+		trim: trim,
+	}, nil
+}
+
+// podDecoder never refuses a Pod: what cannot be understood of it makes it
+// unverifiable, and what can is held.
+func podDecoder(keep identity.Keep, log *slog.Logger) func(metav1.Object) identity.Pod {
+	return func(o metav1.Object) identity.Pod {
+		p, err := object(o.(*corev1.Pod)).Pod(keep)
+		if err != nil {
+			log.Warn("a Pod cannot be understood; requests for it are denied", "pod", p.String(), "err", err)
+		}
+		return p
+	}
+}
 
 // object takes from a Pod what the index needs.
 func object(p *corev1.Pod) identity.Object {

@@ -3,11 +3,10 @@ package kube
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
@@ -18,9 +17,8 @@ import (
 // at a time, in the order of the API server's events; every method returns after
 // the index has changed.
 type store struct {
-	feed *identity.Feed
-	keep identity.Keep
-	log  *slog.Logger
+	kind kind
+	feed sink
 	// asked is when the list that is under way was asked for. The Reflector waits
 	// for whoever lists, so it is written and read by one goroutine at a time.
 	asked time.Time
@@ -44,21 +42,22 @@ var (
 // Add applies a watch event.
 func (s *store) Add(obj any) error { return s.apply(obj) }
 
-// Update applies a watch event. Of a Pod that was deleted and built again under
+// Update applies a watch event. Of an object that was deleted and built again under
 // its name it may be the only one.
 func (s *store) Update(obj any) error { return s.apply(obj) }
 
 func (s *store) apply(obj any) error {
-	pod := obj.(*corev1.Pod)
-	s.feed.Apply(s.translate(pod), *s.heard.Load())
-	return s.saw(pod.ResourceVersion)
+	object := obj.(metav1.Object) // the guard has looked at it
+	s.feed.apply(object, *s.heard.Load())
+	return s.saw(object.GetResourceVersion())
 }
 
 // Delete applies a watch event.
 func (s *store) Delete(obj any) error {
-	pod := obj.(*corev1.Pod)
-	s.feed.Delete(identity.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, identity.UID(pod.UID), *s.heard.Load())
-	return s.saw(pod.ResourceVersion)
+	object := obj.(metav1.Object)
+	name := identity.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	s.feed.Delete(name, identity.UID(object.GetUID()), *s.heard.Load())
+	return s.saw(object.GetResourceVersion())
 }
 
 // Bookmark renews: everything up to this version has been applied.
@@ -71,18 +70,18 @@ func (s *store) Bookmark(version string) error {
 // seen already: an API server that is behind would bring Pods back that are gone,
 // with addresses that others hold by now. The Reflector then lists again.
 func (s *store) Replace(items []any, version string) error {
-	pods, err := s.judge(items, version)
+	objects, err := s.judge(items, version)
 	if err != nil {
 		s.fail(err)
 		return err
 	}
-	s.feed.Replace(pods, s.asked)
+	s.feed.replace(objects, s.asked)
 	s.listed = true
 	return s.saw(version)
 }
 
 // judge says why a list must not be applied.
-func (s *store) judge(items []any, version string) ([]identity.Pod, error) {
+func (s *store) judge(items []any, version string) ([]metav1.Object, error) {
 	order, err := resourceversion.CompareResourceVersion(version, cmp.Or(s.newest, version))
 	switch {
 	case err != nil:
@@ -90,22 +89,25 @@ func (s *store) judge(items []any, version string) ([]identity.Pod, error) {
 	case order < 0:
 		return nil, fmt.Errorf("the list is of resourceVersion %s, older than %s, which this process has seen (if the cluster was restored from a backup, restart samepod)", version, s.newest)
 	}
-	pods := make([]identity.Pod, len(items))
+	objects := make([]metav1.Object, len(items))
 	for i, item := range items {
-		pod := item.(*corev1.Pod)
-		if pod.Namespace == "" || pod.Name == "" || pod.UID == "" {
-			return nil, fmt.Errorf("list: item %d is no Pod", i)
+		object, named := s.kind.object(item)
+		if !named {
+			return nil, fmt.Errorf("list: item %d is no %s", i, s.kind.name)
 		}
-		pods[i] = s.translate(pod)
+		objects[i] = object
 	}
-	return pods, nil
+	return objects, nil
 }
+
+// none applies the API server's word that it has no such kind, and so no objects.
+func (s *store) none() { s.feed.replace(nil, s.asked) }
 
 // Resync has nothing to do: the store is the index.
 func (s *store) Resync() error { return nil }
 
-// Transformer trims Pods while a streaming list collects them.
-func (s *store) Transformer() cache.TransformFunc { return trim }
+// Transformer trims objects while a streaming list collects them.
+func (s *store) Transformer() cache.TransformFunc { return s.kind.trim }
 
 // saw remembers the newest version.
 func (s *store) saw(version string) error {
@@ -122,14 +124,4 @@ func (s *store) saw(version string) error {
 	}
 	s.newest = version
 	return nil
-}
-
-// translate never refuses a Pod: what cannot be understood of it makes it
-// unverifiable, and what can is held.
-func (s *store) translate(pod *corev1.Pod) identity.Pod {
-	p, err := object(pod).Pod(s.keep)
-	if err != nil {
-		s.log.Warn("a Pod cannot be understood; requests for it are denied", "pod", p.String(), "err", err)
-	}
-	return p
 }

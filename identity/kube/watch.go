@@ -2,23 +2,20 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-
-	"github.com/samepod/samepod/identity"
 )
 
 // Run lists and watches until ctx ends, through every error. It then returns nil.
@@ -33,11 +30,11 @@ func (s *Source) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// watch follows the Pods of one namespace, or of all, into one feed.
+// watch follows the objects of one kind in one namespace, or in all, into one feed.
 type watch struct {
-	pods             corev1client.PodInterface
+	kind             kind
 	store            *store
-	feed             *identity.Feed
+	feed             sink
 	closeConnections func()
 	silence          time.Duration // after which a watch is taken for dead
 	initialSilence   time.Duration // the same for a streaming list
@@ -52,9 +49,10 @@ func (w *watch) run(ctx context.Context) {
 	w.store.fail = func(err error) { w.fail(ctx, err) }
 	logger := logr.FromSlogHandler(quiet{w.log.Handler()})
 	lw := &cache.ListWatch{ListWithContextFunc: w.list, WatchFuncWithContext: w.watch}
-	reflector := cache.NewReflectorWithOptions(lw, &corev1.Pod{}, w.store, cache.ReflectorOptions{
-		Name:   w.feed.Status().Name,
-		Logger: &logger,
+	reflector := cache.NewReflectorWithOptions(lw, nil, w.store, cache.ReflectorOptions{ // of any type: the guard has looked
+		Name:            w.feed.Status().Name,
+		TypeDescription: w.kind.name,
+		Logger:          &logger,
 		// An API server that is down answers at once and many times; one that is
 		// back is to be found soon, since every check is denied meanwhile.
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 5, Cap: 5 * time.Second},
@@ -88,15 +86,30 @@ func (w *watch) list(ctx context.Context, options metav1.ListOptions) (runtime.O
 	}
 	bounded, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	pods, err := w.pods.List(bounded, options)
-	if err != nil {
-		if bounded.Err() != nil {
-			w.closeConnections()
-		}
-		w.fail(ctx, fmt.Errorf("list: %w", err))
+	objects, err := w.kind.list(bounded, options)
+	switch {
+	case err == nil:
+		return objects, nil
+	case errors.Is(err, errMissing):
+		w.missing(err)
 		return nil, err
+	case bounded.Err() != nil:
+		w.closeConnections()
 	}
-	return pods, nil
+	w.fail(ctx, fmt.Errorf("list: %w", err))
+	return nil, err
+}
+
+// missing says that there are no objects, because there is no such kind: the word of
+// the API server itself. It is asked again as after an error, so the word is renewed,
+// and a CRD that is installed is found, within 10 s (the Reflector's pauses).
+func (w *watch) missing(why error) {
+	news := w.feed.Status().Fault != why.Error() // a list ends a fault, also this one
+	w.store.none()
+	w.feed.Fail(why)
+	if news {
+		w.log.Warn("nothing to watch", "err", why)
+	}
 }
 
 // consistent makes a list a quorum read. The Reflector asks for "any version" at

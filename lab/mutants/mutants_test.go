@@ -102,7 +102,7 @@ var mutants = []struct {
 
 	{"the first list may be of any age", "identity/kube/watch.go", `options.ResourceVersion = ""`, "_ = options", "TestOrdinaryList$"},
 	{"a list brings back what is gone", "identity/kube/store.go", "case order < 0:", "case order < -1:", "TestNoTimeTravel$"},
-	{"what is no Pod is passed over", "identity/kube/guard.go", "return fmt.Errorf(\"watch: a %s event of what is no Pod: %T\", event.Type, event.Object)", "return nil", "TestNonsenseEvents$"},
+	{"what is no Pod is passed over", "identity/kube/guard.go", "return fmt.Errorf(\"watch: a %s event of what is no %s: %T\", event.Type, kind.name, event.Object)", "return nil", "TestNonsenseEvents$"},
 	{"a silent watch is trusted", "identity/kube/guard.go", "case identity.Age(g.spoken, now) > g.silence:", "case false:", "TestSilentWatch$"},
 	{"a bookmark proves nothing", "identity/kube/store.go", "s.feed.Renew(*s.heard.Load())", "", "TestQuietCluster$"},
 	{"a bookmark proves what was true when it is processed", "identity/kube/store.go", "s.feed.Renew(*s.heard.Load())", "s.feed.Renew(time.Now())", "TestHeard$"},
@@ -112,7 +112,7 @@ var mutants = []struct {
 	{"a streaming list may go on for ever", "identity/kube/guard.go", "case g.initial && now.After(g.ends):", "case false:", "TestStreamingListThatBreaksOff$"},
 	{"a refused watch lives on", "identity/kube/watch.go", "w.current.Stop()", "", "TestRefusedStreamEnds$"},
 	{"a slow list is never watched on from", "identity/kube/store.go", "s.listed = true", "", "TestSlowList$"},
-	{"whatever decodes is a list", "identity/kube/store.go", "if pod.Namespace == \"\" || pod.Name == \"\" || pod.UID == \"\" {", "if false {", "TestListsThatAreNone$"},
+	{"whatever decodes is a list", "identity/kube/store.go", "if !named {", "if object == nil {", "TestListsThatAreNone$"},
 	{"half a file is a file", "identity/podsfile/parse.go", "case err != nil:\n\t\t\treturn nil, yamlError(err)", "case err != nil:\n\t\t\treturn r.pods, nil", "TestParse$"},
 	{"an empty file is a world without Pods", "identity/podsfile/parse.go", "case errors.Is(err, io.EOF) && !found:", "case found && false:", "TestParse$"},
 	{"an edit that keeps its time stamp is missed", "identity/podsfile/source.go", "s.Size, s.Mtim.Nano(), s.Ctim.Nano()}", "s.Size, s.Mtim.Nano(), 0}", "TestHiddenEdits$"},
