@@ -1,0 +1,29 @@
+package agentsandbox
+
+import (
+	"github.com/samepod/samepod/identity"
+	"github.com/samepod/samepod/identity/sandbox"
+)
+
+// Refuse says whether a Pod that s controls is not its own yet, or no more
+// ([sandbox.Engine].Refuse).
+//
+// A Pod that still has the label of a warm pool may have no owner who was told of it:
+// the label goes up to a second after the Sandbox was adopted. Until then others may
+// have had a way to it. And where the controller tracks a Pod by another name, object
+// and Pod say two things; the controller mends that at once, in favour of the owner.
+func Refuse(s *sandbox.Sandbox, pod *identity.Pod) identity.TargetState {
+	if _, waits := pod.Marks[warmPoolLabel]; waits {
+		return identity.NotAssigned
+	}
+	if len(s.Pods) == 1 && s.Pods[0] != pod.Name {
+		return identity.NotAssigned
+	}
+	return identity.Bound
+}
+
+// Keep says what has to be kept of Pods for [Refuse] and for ownership. selected is the
+// operator's selector, containers asks for container ids.
+func Keep(selected func(labels map[string]string) bool, containers bool) identity.Keep {
+	return identity.Keep{Selected: selected, Owners: []string{Kind}, Marks: []string{warmPoolLabel}, Containers: containers}
+}
