@@ -34,6 +34,8 @@ type EndpointConfig struct {
 	// [AgeGrace]: Envoy then makes a new one, shows its present certificate, and
 	// spreads over the replicas that there are now. 0 is never.
 	ConnectionAge time.Duration
+	// Wait is how long a check may wait for a Pod, beyond what any call may take.
+	Wait time.Duration
 }
 
 // Bounds of what one client can hold. Envoy is far from all of them: as rendered it
@@ -68,7 +70,7 @@ func NewEndpoint(check *Server, c EndpointConfig) *Endpoint {
 		grpc.MaxHeaderListSize(mostHeaders),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
-		grpc.InTapHandle(bounded),
+		grpc.InTapHandle(bounded(callTimeout + c.Wait)),
 	}
 	if c.Credentials != nil {
 		options = append(options, grpc.Creds(c.Credentials))
@@ -124,13 +126,15 @@ func (e *Endpoint) Drain(ctx context.Context, wait, timeout time.Duration) {
 	}
 }
 
-// bounded gives a call [callTimeout], from its headers on: a client that never sends
-// the rest of its message holds what it has sent no longer. Nothing that is offered
-// takes that long.
-func bounded(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	context.AfterFunc(ctx, cancel) // with the call
-	return ctx, nil
+// bounded gives a call so long, from its headers on: a client that never sends the rest
+// of its message holds what it has sent no longer. Nothing that is offered takes that
+// long.
+func bounded(timeout time.Duration) tap.ServerInHandle {
+	return func(ctx context.Context, _ *tap.Info) (context.Context, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		context.AfterFunc(ctx, cancel) // with the call
+		return ctx, nil
+	}
 }
 
 // healthChecks is health that is asked for, as Envoy and the kubelet do. Watching it

@@ -19,19 +19,28 @@ import (
 
 // configFile is samepod.yaml. docs/configuration.md is made from its tags.
 type configFile struct {
-	Dialect   dialect         `yaml:"dialect" doc:"How a request says which Pod it means. Only \"claim\" so far." default:"claim"`
-	Claim     claimConfig     `yaml:"claim" doc:"Where in the request each field of the claim stands. A field that is left out stands in its default header."`
-	Scope     *scopeConfig    `yaml:"scope" doc:"The Pods that may be named. Required."`
-	Ports     *portsConfig    `yaml:"ports" doc:"The ports that may be dialled: a list of numbers and ranges (\"8000-8010\"), or any. Required."`
-	Addresses addressesConfig `yaml:"addresses" doc:"The addresses that may be dialled."`
-	History   historyConfig   `yaml:"history" doc:"The memory of who held an address, which explains denials in the log."`
+	Dialect      dialect             `yaml:"dialect" doc:"How a request says which Pod it means: claim (it names the Pod), opensandbox or agent-sandbox (it names a sandbox of that engine)." default:"claim"`
+	Claim        claimConfig         `yaml:"claim" doc:"Where in the request each field of the claim stands. A field that is left out stands in its default header. With an engine only allowed can be set."`
+	OpenSandbox  *openSandboxConfig  `yaml:"opensandbox" doc:"With the dialect opensandbox: what its ingress is told by flags."`
+	AgentSandbox *agentSandboxConfig `yaml:"agentSandbox" doc:"With the dialect agent-sandbox: what its router is told by flags."`
+	Assert       bool                `yaml:"assert" doc:"With an engine: Envoy dials the hosts of a cluster of yours (samepod envoy --upstream assert). The address that the engine publishes must then be the Pod's." default:"false"`
+	Scope        *scopeConfig        `yaml:"scope" doc:"The Pods that may be named. Required."`
+	Ports        *portsConfig        `yaml:"ports" doc:"The ports that may be dialled: a list of numbers and ranges (\"8000-8010\"), or any. Required."`
+	Addresses    addressesConfig     `yaml:"addresses" doc:"The addresses that may be dialled."`
+	History      historyConfig       `yaml:"history" doc:"The memory of who held an address, which explains denials in the log."`
 }
 
 type dialect string
 
+const (
+	dialectClaim        dialect = "claim"
+	dialectOpenSandbox  dialect = "opensandbox"
+	dialectAgentSandbox dialect = "agent-sandbox"
+)
+
 func (d *dialect) check() error {
-	if *d != "claim" {
-		return fmt.Errorf("%q; allowed: claim", *d)
+	if !slices.Contains([]dialect{dialectClaim, dialectOpenSandbox, dialectAgentSandbox}, *d) {
+		return fmt.Errorf("%q; allowed: claim, opensandbox, agent-sandbox", *d)
 	}
 	return nil
 }
@@ -42,89 +51,6 @@ type filled string
 func (f *filled) check() error {
 	if *f == "" {
 		return errors.New(`""; allowed: a string that is not empty`)
-	}
-	return nil
-}
-
-type claimConfig struct {
-	Target   *sourceConfig `yaml:"target" doc:"<namespace>/<pod>." default:"header x-samepod-target"`
-	UID      *uidConfig    `yaml:"uid" doc:"The uid that the Pod must have." default:"header x-samepod-expect-pod-uid"`
-	Recorded *sourceConfig `yaml:"recorded" doc:"The <ip>:<port> that the caller remembers, if it does." default:"header x-samepod-recorded"`
-	Port     *sourceConfig `yaml:"port" doc:"The port, for callers that remember no address." default:"header x-samepod-port"`
-	Allowed  *sourceConfig `yaml:"allowed" doc:"A value that must equal the target: what a verified token says that the caller may name. A header only if Envoy sets it itself, whatever the caller sends."`
-}
-
-type sourceConfig struct {
-	Header           filled          `yaml:"header" doc:"The name of a request header, in lower case."`
-	ContextExtension filled          `yaml:"contextExtension" doc:"A key of the route's context_extensions."`
-	Metadata         *metadataConfig `yaml:"metadata" doc:"A string in the dynamic metadata of an earlier filter."`
-}
-
-func (c *sourceConfig) check() error {
-	set := 0
-	for _, is := range []bool{c.Header != "", c.ContextExtension != "", c.Metadata != nil} {
-		if is {
-			set++
-		}
-	}
-	if set != 1 {
-		return fmt.Errorf("%d places; allowed: exactly one of header, contextExtension and metadata", set)
-	}
-	if h := string(c.Header); h != "" && (!headerName.MatchString(h) || slices.Contains(notClaims, h) || strings.HasPrefix(h, "x-envoy-")) {
-		return fmt.Errorf("header %q; allowed: a name in lower case, but not x-envoy-*, %s", c.Header, strings.Join(notClaims, ", "))
-	}
-	return nil
-}
-
-// headerName is a field name (RFC 9110) in the lower case in which Envoy compares,
-// without the quotes, which neither YAML nor CEL would have to be told about. It is
-// the one that package envoy renders.
-var headerName = regexp.MustCompile("^[a-z0-9!#$%&*+.^_|~-]{1,200}$")
-
-// notClaims are headers that mean something else: to HTTP itself, or to a Pod.
-var notClaims = []string{
-	"host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "expect", "keep-alive", "proxy-connection",
-	authz.PodUIDHeader, authz.ReasonHeader, authz.DecisionHeader,
-}
-
-func (c *sourceConfig) source() authz.Source {
-	s := authz.Source{Header: string(c.Header), ContextExtension: string(c.ContextExtension)}
-	if c.Metadata != nil {
-		keys := make([]string, len(c.Metadata.Path))
-		for i, key := range c.Metadata.Path {
-			keys[i] = string(key)
-		}
-		s.Metadata = authz.MetadataPath{Namespace: string(c.Metadata.Namespace), Path: strings.Join(keys, "/")}
-	}
-	return s
-}
-
-// uidConfig may say that the uid is optional and leave its place at the default.
-type uidConfig struct {
-	sourceConfig
-	Optional bool `yaml:"optional" doc:"Take requests without a uid. They also reach a Pod that was rebuilt under the name." default:"false"`
-}
-
-func (c *uidConfig) check() error {
-	if c.sourceConfig == (sourceConfig{}) {
-		return nil
-	}
-	return c.sourceConfig.check()
-}
-
-type metadataConfig struct {
-	Namespace filled   `yaml:"namespace" doc:"The filter's namespace, such as envoy.filters.http.jwt_authn."`
-	Path      []filled `yaml:"path" doc:"The keys from there to the string."`
-}
-
-func (c *metadataConfig) check() error {
-	if c.Namespace == "" || len(c.Path) == 0 {
-		return errors.New("namespace and path must be set")
-	}
-	for _, key := range c.Path {
-		if strings.Contains(string(key), "/") {
-			return fmt.Errorf("path: %q; allowed: keys without '/'", key)
-		}
 	}
 	return nil
 }
@@ -239,23 +165,23 @@ func (c *historyConfig) check() error {
 
 func defaultConfig() configFile {
 	return configFile{
-		Dialect: "claim",
+		Dialect: dialectClaim,
 		History: historyConfig{Addresses: 10_000, Tenures: 8, TTL: 24 * time.Hour},
 	}
 }
 
 // settings is the configuration in the words of the packages that use it.
 type settings struct {
-	claims   authz.Mapping
+	dialect  dialect
+	claims   authz.Mapping // with an engine, Allowed alone
+	engine   *engine       // nil for the dialect claim
 	policy   authz.Policy
 	selector labels.Selector
 	history  identity.HistoryConfig
 }
 
-// keep is what of Pods is needed.
-func (s settings) keep() identity.Keep {
-	return identity.Keep{Selected: func(set map[string]string) bool { return s.selector.Matches(labels.Set(set)) }}
-}
+// selected is the selector's question.
+func (s settings) selected(set map[string]string) bool { return s.selector.Matches(labels.Set(set)) }
 
 // loadConfig reads samepod.yaml.
 func loadConfig(path string) (settings, error) {
@@ -291,31 +217,8 @@ func (c *configFile) settings() (settings, error) {
 	s.policy.Addresses, errAddresses = authz.ParseAddresses(c.Addresses.CIDRs)
 	s.selector, errSelector = c.Scope.Selector.compile()
 	s.claims, errClaims = c.Claim.mapping()
-	return s, errors.Join(errScope, errAddresses, errSelector, errClaims)
-}
-
-func (c *claimConfig) mapping() (authz.Mapping, error) {
-	m := authz.DefaultMapping()
-	var uid *sourceConfig
-	if c.UID != nil {
-		m.UIDOptional = c.UID.Optional
-		if c.UID.sourceConfig != (sourceConfig{}) {
-			uid = &c.UID.sourceConfig
-		}
-	}
-	for _, f := range []struct {
-		from *sourceConfig
-		to   *authz.Source
-	}{{c.Target, &m.Target}, {uid, &m.UID}, {c.Recorded, &m.Recorded}, {c.Port, &m.Port}, {c.Allowed, &m.Allowed}} {
-		if f.from != nil {
-			*f.to = f.from.source()
-		}
-	}
-	all := m.Sources()
-	for i, s := range all {
-		if slices.Contains(all[:i], s) {
-			return authz.Mapping{}, fmt.Errorf("claim: two fields stand in %s", s)
-		}
-	}
-	return m, nil
+	s.dialect = c.Dialect
+	var errEngine error
+	s.engine, errEngine = c.readEngine()
+	return s, errors.Join(errScope, errAddresses, errSelector, errClaims, errEngine)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,18 +17,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/samepod/samepod/identity"
+	"github.com/samepod/samepod/identity/sandbox"
 	"github.com/samepod/samepod/mtls"
 )
 
 // readiness answers /readyz from the thing that knows: the index.
 type readiness struct {
-	index    *identity.Index
-	tls      *mtls.Keeper // nil for none
-	notes    []string
-	serving  atomic.Bool // as Envoy is told, but for draining
-	draining atomic.Bool
+	index     *identity.Index
+	sandboxes *sandbox.Index // nil for the dialect claim
+	tls       *mtls.Keeper   // nil for none
+	notes     []string
+	serving   atomic.Bool // as Envoy is told, but for draining
+	draining  atomic.Bool
 	// unhealthyWhenStale tells Envoy to ask another replica while this one is stale.
 	unhealthyWhenStale bool
+}
+
+// feeds are all that a verdict may read.
+func (r *readiness) feeds() []identity.FeedStatus {
+	all := r.index.Feeds()
+	if r.sandboxes != nil {
+		all = append(all, r.sandboxes.Feeds()...)
+	}
+	return all
 }
 
 // report tells Envoy, by serve, whether this replica should be asked, and the log
@@ -37,17 +49,14 @@ func (r *readiness) report(ctx context.Context, log *slog.Logger, serve func(boo
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	stale := map[string]bool{}
-	synced, once := false, r.index.Synced()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-once:
-			synced, once = true, nil
-		case <-tick.C:
+	for synced := false; ; {
+		var changed <-chan struct{}
+		if !synced {
+			changed = r.index.Changed()
 		}
-		anyStale := false
-		for _, f := range r.index.Feeds() {
+		anyStale, feeds := false, r.feeds()
+		synced = synced || !slices.ContainsFunc(feeds, func(f identity.FeedStatus) bool { return f.Freshness == identity.NotSynced })
+		for _, f := range feeds {
 			now := f.Freshness == identity.Stale
 			switch {
 			case now && !stale[f.Name]:
@@ -67,6 +76,12 @@ func (r *readiness) report(ctx context.Context, log *slog.Logger, serve func(boo
 				log.Warn("not serving while the view is stale; Envoy asks another replica")
 			}
 		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-tick.C:
+		}
 	}
 }
 
@@ -75,7 +90,7 @@ func (r *readiness) report(ctx context.Context, log *slog.Logger, serve func(boo
 func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	var lines strings.Builder
 	notReady := ""
-	for _, f := range r.index.Feeds() {
+	for _, f := range r.feeds() {
 		state := "[+]"
 		if f.Freshness != identity.Fresh {
 			state = "[-]"
@@ -100,7 +115,11 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 			notReady = "tls: " + expired
 		}
 	}
-	for _, note := range r.notes {
+	notes := r.notes
+	if r.sandboxes != nil && r.sandboxes.PinsInMemory() {
+		notes = append(slices.Clip(notes), "pins are in memory: a restart and other replicas forget which Pod a sandbox had")
+	}
+	for _, note := range notes {
 		fmt.Fprintf(&lines, "[!] %s\n", note)
 	}
 	if r.draining.Load() {

@@ -11,7 +11,6 @@ import (
 // collector reads what there is when it is scraped, so that nothing has to be kept
 // in step.
 type collector struct {
-	index      *identity.Index
 	ready      *readiness
 	logDropped func() uint64
 
@@ -21,12 +20,12 @@ type collector struct {
 	tlsNotAfter, tlsFault, tlsRefused             *prometheus.Desc
 }
 
-func newCollector(index *identity.Index, ready *readiness, logDropped func() uint64) prometheus.Collector {
+func newCollector(ready *readiness, logDropped func() uint64) prometheus.Collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("samepod_"+name, help, labels, nil)
 	}
 	return &collector{
-		index: index, ready: ready, logDropped: logDropped,
+		ready: ready, logDropped: logDropped,
 		build:     desc("build_info", "1, with what samepod version tells.", "version", "revision", "dirty", "goversion"),
 		serving:   desc("serving", "Whether Envoy is told that this replica serves: synced once, not draining, and with --unhealthy-when-stale not stale."),
 		dropped:   desc("log_dropped_total", "Log records that could not be written in time."),
@@ -60,11 +59,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(c.build, 1, b.Version, b.Revision, strconv.FormatBool(b.Dirty), b.Go)
 	gauge(c.serving, number(c.ready.serving.Load() && !c.ready.draining.Load()))
 	count(c.dropped, float64(c.logDropped()))
-	size := c.index.Size()
+	size := c.ready.index.Size()
 	gauge(c.pods, float64(size.Pods))
 	gauge(c.addresses, float64(size.Addresses))
 	gauge(c.shared, float64(size.Shared))
-	for _, f := range c.index.Feeds() {
+	for _, f := range c.ready.feeds() {
 		gauge(c.info, 1, f.Name, f.Proof)
 		gauge(c.synced, number(f.Freshness != identity.NotSynced), f.Name)
 		gauge(c.stale, number(f.Freshness == identity.Stale), f.Name)

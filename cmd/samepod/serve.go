@@ -18,6 +18,7 @@ import (
 
 	"github.com/samepod/samepod/authz"
 	"github.com/samepod/samepod/identity"
+	"github.com/samepod/samepod/identity/sandbox"
 	"github.com/samepod/samepod/mtls"
 )
 
@@ -27,6 +28,8 @@ import (
 type serveFlags struct {
 	config       string
 	source       sourceFlags
+	pins         pinFlags
+	waitReady    time.Duration
 	listen       []string
 	socketMode   string
 	tls          tlsFlags
@@ -66,6 +69,8 @@ func newServe() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "configuration `file` (required)")
 	f.source.register(flags)
+	f.pins.register(flags)
+	flags.DurationVar(&f.waitReady, "wait-ready", 0, "how long a check waits for a Pod that is not ready yet, or not assigned, before it is answered 503; less than Envoy waits for the check (samepod envoy --check-timeout). At most 30s")
 	flags.StringArrayVar(&f.listen, "listen", []string{"127.0.0.1:9191"}, "`address` for Envoy: <ip>:<port> or unix:///path; may be repeated")
 	flags.StringVar(&f.socketMode, "socket-mode", "0660", "permissions of unix sockets, in octal")
 	f.tls.register(flags)
@@ -83,6 +88,12 @@ func newServe() *cobra.Command {
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug (allows too), info (denials), warn or error")
 	return cmd
 }
+
+// Bounds of the checks that wait.
+const (
+	maxWaitReady = 30 * time.Second
+	mostWaiting  = 256 // at a time
+)
 
 // check says which flags are missing, wrong, or without effect beside the others: a
 // flag that is silently ignored is believed to be set.
@@ -102,6 +113,9 @@ func (f *serveFlags) check(set *pflag.FlagSet) error {
 	if f.maxConns < 1 {
 		return fmt.Errorf("--max-connections: %d; allowed: a positive number", f.maxConns)
 	}
+	if f.waitReady < 0 || f.waitReady > maxWaitReady {
+		return fmt.Errorf("--wait-ready: %v; allowed: 0 to %v", f.waitReady, maxWaitReady)
+	}
 	if f.drainDelay < 0 {
 		return fmt.Errorf("--drain-delay: %v; allowed: 0 or a positive duration", f.drainDelay)
 	}
@@ -111,7 +125,18 @@ func (f *serveFlags) check(set *pflag.FlagSet) error {
 	if err := f.tls.check(f.listen); err != nil {
 		return err
 	}
+	if err := f.pins.check(set); err != nil {
+		return err
+	}
 	return f.source.check(set)
+}
+
+// pinPolicy is what the flags say of pins; without an engine there are none.
+func (f *serveFlags) pinPolicy(conf settings) (sandbox.PinPolicy, error) {
+	if conf.engine == nil {
+		return sandbox.PinPolicy{}, f.pins.unused()
+	}
+	return f.pins.policy(conf.engine)
 }
 
 // service is every part of samepod serve, made and not yet running.
@@ -135,8 +160,12 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 		return err
 	}
 	conf.policy.RequireReady = f.requireReady
+	pins, err := f.pinPolicy(conf)
+	if err != nil {
+		return err
+	}
 	index := identity.NewIndex(conf.history)
-	source, err := f.source.open(conf, index, log)
+	source, err := f.source.open(conf, pins, index, log)
 	if err != nil {
 		return err
 	}
@@ -151,26 +180,30 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	defer listeners.close()
 
 	reg := prometheus.NewRegistry()
-	ready := &readiness{index: index, tls: keeper, notes: append(notes(conf, f), source.notes...), unhealthyWhenStale: f.unhealthy}
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newCollector(index, ready, logDropped))
-	check := authz.NewServer(authz.Config{
+	ready := &readiness{index: index, sandboxes: source.sandboxes, tls: keeper, notes: append(notes(conf, f), source.notes...), unhealthyWhenStale: f.unhealthy}
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newCollector(ready, logDropped))
+	check := authz.Config{
 		Claim: conf.claims.Claim, Policy: conf.policy, Target: authz.Pods(index.Look), History: index.History,
-		Log: log, Metrics: authz.NewMetrics(reg),
-	})
-	endpoint := authz.EndpointConfig{Reflection: f.reflection, ConnectionAge: f.maxAge}
+		Wait: authz.Wait{Longest: f.waitReady, Most: mostWaiting, Changed: index.Changed},
+		Log:  log, Metrics: authz.NewMetrics(reg),
+	}
+	if s := source.sandboxes; s != nil {
+		check.Claim, check.Target, check.Confirm = authz.Route(conf.engine.claim, conf.claims.Allowed), s.Target, s.Confirm
+	}
+	endpoint := authz.EndpointConfig{Reflection: f.reflection, ConnectionAge: f.maxAge, Wait: f.waitReady}
 	if keeper != nil {
 		endpoint.Credentials = keeper.Credentials()
 	}
 	s := &service{
 		flags: f, log: log, index: index, follow: source.follow, listeners: listeners, tls: keeper, metrics: reg,
-		endpoint: authz.NewEndpoint(check, endpoint), ready: ready,
+		endpoint: authz.NewEndpoint(authz.NewServer(check), endpoint), ready: ready,
 	}
 	selector := conf.selector.String()
 	if selector == "" {
 		selector = "every Pod"
 	}
 	log.Info("starting", "version", thisBuild().Version, "revision", thisBuild().Revision, "listen", listeners.addresses(), "health", listeners.health.Addr().String(), "admin", listeners.adminAddress(),
-		"source", source.about, "feeds", feedNames(index), "scope", conf.policy.Scope.String(), "selector", selector, "ports", conf.policy.Ports.String(),
+		"source", source.about, "feeds", feedNames(ready.feeds()), "dialect", string(conf.dialect), "scope", conf.policy.Scope.String(), "selector", selector, "ports", conf.policy.Ports.String(),
 		"addresses", conf.policy.Addresses.String(), "claim", sourceNames(conf.claims), "notes", ready.notes)
 	return s.run(ctx)
 }
@@ -254,9 +287,9 @@ func sourceNames(m authz.Mapping) []string {
 }
 
 // feedNames are the feeds with how their freshness is known.
-func feedNames(index *identity.Index) []string {
+func feedNames(feeds []identity.FeedStatus) []string {
 	var names []string
-	for _, f := range index.Feeds() {
+	for _, f := range feeds {
 		names = append(names, f.Name+" ("+f.Proof+")")
 	}
 	return names

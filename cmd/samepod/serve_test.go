@@ -333,7 +333,7 @@ func TestMetrics(t *testing.T) {
 	index := identity.NewIndex(identity.HistoryConfig{})
 	index.NewFeed("pods", "told", time.Minute)
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(newCollector(index, &readiness{index: index}, func() uint64 { return 3 }))
+	reg.MustRegister(newCollector(&readiness{index: index}, func() uint64 { return 3 }))
 	authz.NewMetrics(reg)
 	families, err := reg.Gather()
 	if err != nil {

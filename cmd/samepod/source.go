@@ -15,6 +15,7 @@ import (
 	"github.com/samepod/samepod/identity"
 	"github.com/samepod/samepod/identity/kube"
 	"github.com/samepod/samepod/identity/podsfile"
+	"github.com/samepod/samepod/identity/sandbox"
 )
 
 // sourceFlags say where Pods come from.
@@ -77,23 +78,27 @@ func (f *sourceFlags) check(set *pflag.FlagSet) error {
 
 // source is where Pods come from, ready to be followed.
 type source struct {
-	follow func(context.Context) error // until its context ends
-	about  string                      // which file or API server
-	notes  []string                    // what it cannot see
+	follow    func(context.Context) error // until its context ends
+	about     string                      // which file or API server
+	notes     []string                    // what it cannot see
+	sandboxes *sandbox.Index              // nil for the dialect claim
 }
 
 // open prepares the source. A file is read once here, so that a broken one is an
 // error at the start and not a service that is never ready.
-func (f *sourceFlags) open(conf settings, index *identity.Index, log *slog.Logger) (source, error) {
-	if f.kind == "file" {
-		return f.openFile(conf, index, log)
+func (f *sourceFlags) open(conf settings, pins sandbox.PinPolicy, index *identity.Index, log *slog.Logger) (source, error) {
+	switch {
+	case f.kind == "kube":
+		return f.openKube(conf, pins, index, log)
+	case conf.engine != nil:
+		return source{}, fmt.Errorf("--source file: has no sandboxes; allowed with the dialect %s: kube", conf.dialect)
 	}
-	return f.openKube(conf, index, log)
+	return f.openFile(conf, index, log)
 }
 
 func (f *sourceFlags) openFile(conf settings, index *identity.Index, log *slog.Logger) (source, error) {
 	file := &podsfile.Source{
-		Path: f.podsFile, Keep: conf.keep(), Poll: f.podsFilePoll, Log: log,
+		Path: f.podsFile, Keep: conf.keep(false), Poll: f.podsFilePoll, Log: log,
 		Feed: index.NewFeed("pods file", "the file itself", f.podsFileGrace),
 	}
 	if err := file.Load(); err != nil {
@@ -102,7 +107,7 @@ func (f *sourceFlags) openFile(conf settings, index *identity.Index, log *slog.L
 	return source{follow: file.Run, about: "file " + f.podsFile}, nil
 }
 
-func (f *sourceFlags) openKube(conf settings, index *identity.Index, log *slog.Logger) (source, error) {
+func (f *sourceFlags) openKube(conf settings, pins sandbox.PinPolicy, index *identity.Index, log *slog.Logger) (source, error) {
 	var seen source
 	if len(f.namespaces) > 0 {
 		watched := strings.Join(f.namespaces, ",")
@@ -118,12 +123,18 @@ func (f *sourceFlags) openKube(conf settings, index *identity.Index, log *slog.L
 		seen.notes = []string{fmt.Sprintf("only the namespaces %s are watched: Pods elsewhere that hold the same address are invisible", watched)}
 	}
 	klog.SetSlogLogger(log.With("logger", "client-go"))
-	watch, err := kube.New(kube.Options{
+	options := kube.Options{
 		Kubeconfig: f.kubeconfig, Context: f.kubeContext, Namespaces: f.namespaces, Bound: f.maxStaleness,
-		Keep: conf.keep(), UserAgent: "samepod/" + thisBuild().Version, Log: log,
-	}, index)
+		Keep: conf.keep(pins.Containers), UserAgent: "samepod/" + thisBuild().Version, Log: log,
+	}
+	watch, err := kube.New(options, index)
 	if err != nil {
 		return source{}, fmt.Errorf("--source kube: %w", err)
+	}
+	if conf.engine != nil {
+		if seen.sandboxes, err = conf.engine.watch(watch, options, conf, pins, index); err != nil {
+			return source{}, fmt.Errorf("--source kube: %w", err)
+		}
 	}
 	seen.follow, seen.about = watch.Run, "kube "+watch.Host
 	return seen, nil

@@ -189,7 +189,7 @@ func TestTLSMetrics(t *testing.T) {
 	}
 	index := identity.NewIndex(identity.HistoryConfig{})
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(newCollector(index, &readiness{index: index, tls: keeper}, func() uint64 { return 0 }))
+	reg.MustRegister(newCollector(&readiness{index: index, tls: keeper}, func() uint64 { return 0 }))
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

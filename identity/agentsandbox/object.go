@@ -153,16 +153,14 @@ func (r *reader) conditions(s *sandbox.Sandbox) {
 	}
 }
 
-// A Query is one list request (metav1.ListOptions) of a namespace, or of all.
-type Query struct{ FieldSelector, LabelSelector string }
-
 // Queries find every Sandbox that callers may call by this id. There are none for what
 // cannot be one: a selector must not be written by a caller.
-func Queries(id string) []Query {
+func Queries(c identity.Claim) []sandbox.Query {
+	id := c.Sandbox
 	if !isLabel(id) {
 		return nil
 	}
-	return []Query{{FieldSelector: "metadata.name=" + id}, {LabelSelector: idLabel + "=" + id}}
+	return []sandbox.Query{{Name: id}, {Label: idLabel, Value: id}}
 }
 
 // reader reads fields of an object, and remembers what was wrong first.

@@ -12,7 +12,7 @@ import (
 // the label goes up to a second after the Sandbox was adopted. Until then others may
 // have had a way to it. And where the controller tracks a Pod by another name, object
 // and Pod say two things; the controller mends that at once, in favour of the owner.
-func Refuse(s *sandbox.Sandbox, pod *identity.Pod) identity.TargetState {
+func Refuse(s *sandbox.Sandbox, pod identity.Pod) identity.TargetState {
 	if _, waits := pod.Marks[warmPoolLabel]; waits {
 		return identity.NotAssigned
 	}

@@ -43,13 +43,7 @@ type LiveKind struct {
 	// Decode is as for [Watch].
 	Decode func(object map[string]any) sandbox.Sandbox
 	// Queries are the questions that find whatever of this kind the claim may mean.
-	Queries func(identity.Claim) []Query
-}
-
-// Query finds objects by their name, or else by a label.
-type Query struct {
-	Name         string
-	Label, Value string
+	Queries func(identity.Claim) []sandbox.Query
 }
 
 // Live asks the API server, and implements [sandbox.Live]. Every read is a quorum read,
@@ -169,7 +163,7 @@ func (l *Live) Find(ctx context.Context, c identity.Claim) ([]sandbox.Sandbox, e
 	var answers []*[]sandbox.Sandbox
 	for _, k := range l.kinds {
 		for _, q := range k.Queries(c) {
-			options, possible := q.options()
+			options, possible := listOptions(q)
 			if !possible {
 				continue
 			}
@@ -202,9 +196,9 @@ func distinct(answers []*[]sandbox.Sandbox) []sandbox.Sandbox {
 	return all
 }
 
-// options are those of a list that answers q. What no object can be labelled with is
+// listOptions are those of a list that answers q. What no object can be labelled with is
 // not asked for.
-func (q Query) options() (options metav1.ListOptions, possible bool) {
+func listOptions(q sandbox.Query) (options metav1.ListOptions, possible bool) {
 	options.Limit = mostFound
 	if q.Name != "" {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, q.Name).String()
