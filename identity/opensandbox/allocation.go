@@ -1,0 +1,65 @@
+package opensandbox
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/samepod/samepod/identity"
+	"github.com/samepod/samepod/identity/sandbox"
+)
+
+// allocation is what the annotations alloc-status, alloc-release and alloc-released
+// have in common. Only the first has a poolRef, from 2026-08 on.
+type allocation struct {
+	Pods    []string `json:"pods"`
+	PoolRef string   `json:"poolRef"`
+}
+
+// allocation reads which Pods of a Pool a sandbox has.
+//
+// A name that was given is never taken out of alloc-status while the sandbox lives: what
+// it has is what it was given, without what it asked to give back (alloc-release) and
+// what was taken back (alloc-released). After a pause a sandbox has no Pool, and
+// alloc-status stays behind with a Pod that another may have by now; and after an edit
+// of spec.poolRef it names Pods of the former Pool.
+func (o *reader) allocation(s *sandbox.Sandbox) {
+	s.Pool = get[string](o, "spec", "poolRef")
+	switch s.Pool {
+	case "":
+		return
+	case anyPool:
+		s.Unassigned = true
+		return
+	}
+	given := o.pods(s.Namespace, annotationAllocStatus)
+	gone := slices.Concat(o.pods(s.Namespace, annotationRelease).Pods, o.pods(s.Namespace, annotationReleased).Pods)
+	for _, pod := range given.Pods {
+		switch {
+		case slices.Contains(gone, pod), given.PoolRef != "" && given.PoolRef != s.Pool:
+			s.Released = true
+		case !slices.Contains(s.Pods, pod):
+			s.Pods = append(s.Pods, pod)
+		}
+	}
+}
+
+// pods reads one of the annotations as the controller does, which takes a missing and an
+// empty one for none.
+func (o *reader) pods(namespace, key string) allocation {
+	path := []string{"metadata", "annotations", key}
+	text := get[string](o, path...)
+	if text == "" {
+		return allocation{}
+	}
+	var a allocation
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		o.note(path, "%v", err)
+		return allocation{}
+	}
+	for _, pod := range a.Pods {
+		if _, err := identity.NewNamespacedName(namespace, pod); err != nil {
+			o.note(path, "%q: %v", pod, err)
+		}
+	}
+	return a
+}

@@ -1,0 +1,197 @@
+package opensandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/samepod/samepod/identity"
+	"github.com/samepod/samepod/identity/sandbox"
+)
+
+// What the objects are called as controllers of Pods, as in [identity.Owner].
+const (
+	Kind     = "BatchSandbox.sandbox.opensandbox.io"
+	PoolKind = "Pool.sandbox.opensandbox.io"
+)
+
+// Keys of BatchSandboxes (kubernetes/internal/controller/apis.go, kubernetes/pkg/utils/
+// endpoints.go, server/opensandbox_server/services/constants.py and extensions/keys.py).
+const (
+	labelID               = "opensandbox.io/id"
+	annotationToken       = "opensandbox.io/secure-access-token" //nolint:gosec // the name of a key, not a secret
+	annotationRenew       = "opensandbox.io/access-renew-extend-seconds"
+	annotationEndpoints   = "sandbox.opensandbox.io/endpoints"
+	annotationAllocStatus = "sandbox.opensandbox.io/alloc-status"
+	annotationRelease     = "sandbox.opensandbox.io/alloc-release"
+	annotationReleased    = "sandbox.opensandbox.io/alloc-released"
+)
+
+// anyPool is spec.poolRef of a sandbox for which the controller has yet to choose.
+const anyPool = "*"
+
+// legacyPrefix was before the id in the names of older sandboxes.
+const legacyPrefix = "sandbox-"
+
+// Decode says what a BatchSandbox means, as the API gives it in JSON. Unknown fields
+// are skipped. A field that cannot be understood, and on which identity hangs, makes it
+// Malformed; an address that cannot be read is an invalid entry of Published. pinKey is
+// the key of [sandbox.ParsePin].
+func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
+	o := reader{object: object}
+	s := sandbox.Sandbox{Kind: Kind, Version: get[string](&o, "metadata", "resourceVersion")}
+	s.NamespacedName, s.UID = o.identity()
+	s.Deleting = o.has("metadata", "deletionTimestamp")
+	s.Expires = o.time("spec", "expireTime")
+	s.Names = names(s.Name, get[string](&o, "metadata", "labels", labelID))
+
+	s.Ended, s.Suspended = o.phase()
+	s.Generation = o.resumed(s.Name)
+	o.allocation(&s)
+
+	s.Published = published(get[string](&o, "metadata", "annotations", annotationEndpoints))
+	s.Token = identity.Secret(strings.TrimSpace(get[string](&o, "metadata", "annotations", annotationToken)))
+	s.Renew = strings.TrimSpace(get[string](&o, "metadata", "annotations", annotationRenew)) != ""
+	if o.has("metadata", "annotations", sandbox.PinAnnotation) {
+		pin, err := sandbox.ParsePin(get[string](&o, "metadata", "annotations", sandbox.PinAnnotation), pinKey)
+		if err != nil {
+			s.PinFault = err.Error()
+		}
+		s.Pin = pin
+	}
+	s.Malformed = o.fault
+	return s
+}
+
+// names is what callers may call a sandbox besides its name.
+func names(name, id string) []string {
+	var all []string
+	if id != "" && id != name {
+		all = append(all, id)
+	}
+	if bare, legacy := strings.CutPrefix(name, legacyPrefix); legacy && bare != "" && bare != id {
+		all = append(all, bare)
+	}
+	return all
+}
+
+// phase reads spec.pause and status.phase.
+//
+// The controller never leaves Failed by itself, although a Pod may come back. Of a pause
+// that it has not taken up yet only spec.pause tells; of one that failed spec.pause goes
+// on telling, while the sandbox runs. The difference is whether this generation was
+// observed.
+func (o *reader) phase() (ended, suspended bool) {
+	phase := get[string](o, "status", "phase")
+	observed := o.integer("status", "pauseObservedGeneration")
+	seen := observed > 0 && observed >= o.integer("metadata", "generation")
+	switch {
+	case phase == "Failed":
+		return true, false
+	case phase == "Pausing", phase == "Paused", phase == "Resuming":
+		return false, true
+	}
+	return false, get[bool](o, "spec", "pause") && !seen
+}
+
+// published reads the annotation of addresses. It is no evidence: it has the addresses
+// of Pods that ended, is not cleared, and is written apart from everything else.
+func published(text string) []netip.Addr {
+	if text == "" {
+		return nil
+	}
+	var entries []any
+	if json.Unmarshal([]byte(text), &entries) != nil {
+		return []netip.Addr{{}}
+	}
+	addrs := make([]netip.Addr, len(entries))
+	for i, entry := range entries {
+		if text, ok := entry.(string); ok {
+			addrs[i], _ = identity.ParseAddr(text)
+		}
+	}
+	return addrs
+}
+
+// reader reads fields of an object, and remembers the first that it cannot understand.
+type reader struct {
+	object map[string]any
+	fault  string
+}
+
+func (o *reader) note(path []string, format string, args ...any) {
+	if o.fault == "" {
+		o.fault = strings.Join(path, ".") + ": " + fmt.Sprintf(format, args...)
+	}
+}
+
+// find returns the value at path; nil if it, or one above it, is missing or null.
+func (o *reader) find(path ...string) any {
+	var value any = o.object
+	for i, key := range path {
+		if value == nil {
+			return nil
+		}
+		fields, ok := value.(map[string]any)
+		if !ok {
+			o.note(path[:i], "must be an object, is a %T", value)
+			return nil
+		}
+		value = fields[key]
+	}
+	return value
+}
+
+// has reports whether there is something at path.
+func (o *reader) has(path ...string) bool { return o.find(path...) != nil }
+
+// get returns the value at path; zero if it is missing, null or, which is a fault, of
+// another type.
+func get[T any](o *reader, path ...string) T {
+	var zero T
+	value := o.find(path...)
+	if value == nil {
+		return zero
+	}
+	if typed, ok := value.(T); ok {
+		return typed
+	}
+	o.note(path, "must be a %T, is a %T", zero, value)
+	return zero
+}
+
+// integer reads a whole number, which some readers of JSON give as a float64.
+func (o *reader) integer(path ...string) int64 {
+	if f, ok := o.find(path...).(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return int64(f)
+	}
+	return get[int64](o, path...)
+}
+
+// identity reads what the object is.
+func (o *reader) identity() (identity.NamespacedName, identity.UID) {
+	namespace, name, uid := get[string](o, "metadata", "namespace"), get[string](o, "metadata", "name"), get[string](o, "metadata", "uid")
+	if _, err := identity.NewNamespacedName(namespace, name); err != nil {
+		o.note([]string{"metadata"}, "%v", err)
+	}
+	if _, err := identity.ParseUID(uid); err != nil {
+		o.note([]string{"metadata", "uid"}, "%v", err)
+	}
+	return identity.NamespacedName{Namespace: namespace, Name: name}, identity.UID(uid) // whatever they are: a later delete must find them
+}
+
+// time reads a time of the API; zero if there is none.
+func (o *reader) time(path ...string) time.Time {
+	text := get[string](o, path...)
+	if text == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		o.note(path, "%q is not a time", text)
+	}
+	return at
+}

@@ -1,0 +1,33 @@
+package opensandbox
+
+import (
+	"github.com/samepod/samepod/identity"
+	"github.com/samepod/samepod/identity/sandbox"
+)
+
+// DecodePool says what a Pool means. A Pool that does not say how it recycles deletes
+// (pool_types.go); one that says what nobody knows, or cannot be understood, is
+// [sandbox.RecycleUnknown].
+func DecodePool(object map[string]any) sandbox.Pool {
+	o := reader{object: object}
+	name, uid := o.identity()
+	p := sandbox.Pool{NamespacedName: name, UID: uid}
+	switch get[string](&o, "spec", "recycleStrategy", "type") {
+	case "", "Delete":
+		p.Recycle = sandbox.RecycleDelete
+	case "Restart":
+		p.Recycle = sandbox.RecycleRestart
+	case "Noop":
+		p.Recycle = sandbox.RecycleNoop
+	}
+	if o.fault != "" {
+		p.Recycle = sandbox.RecycleUnknown
+	}
+	return p
+}
+
+// Keep is what must be kept of Pods for [Refuse] and for the Index; containers, where
+// pins are of containers too.
+func Keep(containers bool) identity.Keep {
+	return identity.Keep{Owners: []string{Kind, PoolKind}, Marks: []string{labelPool, annotationRestart}, Containers: containers}
+}
