@@ -22,7 +22,7 @@ const (
 // Pool's Pod into the template. Newer versions also put the sandbox's name on a Pool's
 // Pod while it is given away; they write and remove it apart from the allocation, so
 // nothing is made of it.
-func Refuse(s *sandbox.Sandbox, p *identity.Pod) identity.TargetState {
+func Refuse(s *sandbox.Sandbox, p identity.Pod) identity.TargetState {
 	if s.Pool == "" {
 		return identity.Bound
 	}
