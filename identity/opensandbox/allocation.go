@@ -53,12 +53,12 @@ func (o *reader) pods(namespace, key string) allocation {
 	}
 	var a allocation
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		o.note(path, "%v", err)
+		o.notef(path, "%v", err)
 		return allocation{}
 	}
 	for _, pod := range a.Pods {
 		if _, err := identity.NewNamespacedName(namespace, pod); err != nil {
-			o.note(path, "%q: %v", pod, err)
+			o.notef(path, "%q: %v", pod, err)
 		}
 	}
 	return a

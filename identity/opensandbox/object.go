@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ const (
 // endpoints.go, server/opensandbox_server/services/constants.py and extensions/keys.py).
 const (
 	labelID               = "opensandbox.io/id"
-	annotationToken       = "opensandbox.io/secure-access-token" //nolint:gosec // the name of a key, not a secret
+	annotationToken       = "opensandbox.io/secure-access-token"
 	annotationRenew       = "opensandbox.io/access-renew-extend-seconds"
 	annotationEndpoints   = "sandbox.opensandbox.io/endpoints"
 	annotationAllocStatus = "sandbox.opensandbox.io/alloc-status"
@@ -46,15 +47,15 @@ func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
 	s.NamespacedName, s.UID = o.identity()
 	s.Deleting = o.has("metadata", "deletionTimestamp")
 	s.Expires = o.time("spec", "expireTime")
-	s.Names = names(s.Name, get[string](&o, "metadata", "labels", labelID))
-
+	if bare, legacy := strings.CutPrefix(s.Name, legacyPrefix); legacy && bare != "" {
+		s.Names = append(s.Names, bare)
+	}
 	s.Ended, s.Suspended = o.phase()
 	s.Generation = o.resumed(s.Name)
 	o.allocation(&s)
 
 	s.Published = published(get[string](&o, "metadata", "annotations", annotationEndpoints))
-	s.Token = identity.Secret(strings.TrimSpace(get[string](&o, "metadata", "annotations", annotationToken)))
-	s.Renew = strings.TrimSpace(get[string](&o, "metadata", "annotations", annotationRenew)) != ""
+	o.server(&s)
 	if o.has("metadata", "annotations", sandbox.PinAnnotation) {
 		pin, err := sandbox.ParsePin(get[string](&o, "metadata", "annotations", sandbox.PinAnnotation), pinKey)
 		if err != nil {
@@ -66,16 +67,25 @@ func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
 	return s
 }
 
-// names is what callers may call a sandbox besides its name.
-func names(name, id string) []string {
-	var all []string
-	if id != "" && id != name {
-		all = append(all, id)
+// Adopt adds to a sandbox of another engine what OpenSandbox's server writes on any
+// object that it makes: the id by which callers call it, its token, and whether it asks
+// for its life to be prolonged. Such are the Sandboxes of agents.x-k8s.io that it makes
+// where it is told to.
+func Adopt(s *sandbox.Sandbox, object map[string]any) {
+	o := reader{object: object}
+	o.server(s)
+	if s.Malformed == "" {
+		s.Malformed = o.fault
 	}
-	if bare, legacy := strings.CutPrefix(name, legacyPrefix); legacy && bare != "" && bare != id {
-		all = append(all, bare)
+}
+
+// server reads what OpenSandbox's server, and not a controller, writes.
+func (o *reader) server(s *sandbox.Sandbox) {
+	if id := get[string](o, "metadata", "labels", labelID); id != "" && id != s.Name && !slices.Contains(s.Names, id) {
+		s.Names = append(s.Names, id)
 	}
-	return all
+	s.Token = identity.Secret(strings.TrimSpace(get[string](o, "metadata", "annotations", annotationToken)))
+	s.Renew = strings.TrimSpace(get[string](o, "metadata", "annotations", annotationRenew)) != ""
 }
 
 // phase reads spec.pause and status.phase.
@@ -88,13 +98,14 @@ func (o *reader) phase() (ended, suspended bool) {
 	phase := get[string](o, "status", "phase")
 	observed := o.integer("status", "pauseObservedGeneration")
 	seen := observed > 0 && observed >= o.integer("metadata", "generation")
-	switch {
-	case phase == "Failed":
+	pause := get[bool](o, "spec", "pause")
+	switch phase {
+	case "Failed":
 		return true, false
-	case phase == "Pausing", phase == "Paused", phase == "Resuming":
+	case "Pausing", "Paused", "Resuming":
 		return false, true
 	}
-	return false, get[bool](o, "spec", "pause") && !seen
+	return false, pause && !seen
 }
 
 // published reads the annotation of addresses. It is no evidence: it has the addresses
@@ -122,7 +133,7 @@ type reader struct {
 	fault  string
 }
 
-func (o *reader) note(path []string, format string, args ...any) {
+func (o *reader) notef(path []string, format string, args ...any) {
 	if o.fault == "" {
 		o.fault = strings.Join(path, ".") + ": " + fmt.Sprintf(format, args...)
 	}
@@ -137,7 +148,7 @@ func (o *reader) find(path ...string) any {
 		}
 		fields, ok := value.(map[string]any)
 		if !ok {
-			o.note(path[:i], "must be an object, is a %T", value)
+			o.notef(path[:i], "must be an object, is a %T", value)
 			return nil
 		}
 		value = fields[key]
@@ -159,7 +170,7 @@ func get[T any](o *reader, path ...string) T {
 	if typed, ok := value.(T); ok {
 		return typed
 	}
-	o.note(path, "must be a %T, is a %T", zero, value)
+	o.notef(path, "must be a %T, is a %T", zero, value)
 	return zero
 }
 
@@ -175,10 +186,10 @@ func (o *reader) integer(path ...string) int64 {
 func (o *reader) identity() (identity.NamespacedName, identity.UID) {
 	namespace, name, uid := get[string](o, "metadata", "namespace"), get[string](o, "metadata", "name"), get[string](o, "metadata", "uid")
 	if _, err := identity.NewNamespacedName(namespace, name); err != nil {
-		o.note([]string{"metadata"}, "%v", err)
+		o.notef([]string{"metadata"}, "%v", err)
 	}
 	if _, err := identity.ParseUID(uid); err != nil {
-		o.note([]string{"metadata", "uid"}, "%v", err)
+		o.notef([]string{"metadata", "uid"}, "%v", err)
 	}
 	return identity.NamespacedName{Namespace: namespace, Name: name}, identity.UID(uid) // whatever they are: a later delete must find them
 }
@@ -191,7 +202,7 @@ func (o *reader) time(path ...string) time.Time {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		o.note(path, "%q is not a time", text)
+		o.notef(path, "%q is not a time", text)
 	}
 	return at
 }

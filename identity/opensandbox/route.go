@@ -35,7 +35,7 @@ func (m Mode) String() string {
 func ParseMode(text string) (Mode, error) {
 	for i, name := range modeNames {
 		if text == name {
-			return Mode(i), nil //nolint:gosec // an index of two names
+			return Mode(i), nil
 		}
 	}
 	return 0, fmt.Errorf("%q; allowed: header, uri", text)
@@ -46,7 +46,7 @@ func ParseMode(text string) (Mode, error) {
 const (
 	headerRoute    = "opensandbox-ingress-to"
 	headerOldRoute = "open-sandbox-ingress"
-	headerToken    = "opensandbox-secure-access" //nolint:gosec // the name of a header, not a secret
+	headerToken    = "opensandbox-secure-access"
 )
 
 // Routes reads routes, in the ingress's order of precedence, and says what a request
