@@ -37,7 +37,7 @@ lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangc
 
 .PHONY: fuzz
 fuzz: ## run every fuzzer for 30 s
-	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config; do \
+	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse identity/agentsandbox:Decode identity/agentsandbox:Route authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config; do \
 		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
 .PHONY: bench

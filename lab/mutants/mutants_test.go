@@ -36,6 +36,18 @@ var mutants = []struct {
 	{"any text of an address is taken", "identity/addr.go", "case string(ap.AppendTo(canonical[:0])) != s:", "case string(ap.AppendTo(canonical[:0])) == \"\":", "TestParseAddrPort$"},
 	{"an object with two truths is believed", "identity/object.go", "p.Malformed = first.Error()", "", "TestObject$"},
 
+	{"a Pod in a warm pool is let through", "identity/agentsandbox/refuse.go", "pod.Marks[warmPoolLabel]; waits {", "pod.Marks[warmPoolLabel]; false && waits {", "TestCases$"},
+	{"a Sandbox in a warm pool is somebody's", "identity/agentsandbox/object.go", "Unassigned: r.waits(),", "", "TestCases$"},
+	{"a suspended Sandbox passes", "identity/agentsandbox/object.go", "return mode == \"Suspended\" || stopped", "return stopped", "TestCases$"},
+	{"replicas 0 is no suspension", "identity/agentsandbox/object.go", "return mode == \"Suspended\" || stopped", "return mode == \"Suspended\" || false && stopped", "TestCases$"},
+	{"what has ended goes on", "identity/agentsandbox/object.go", "s.Ended = field[string](&c, \"status\") == \"True\"", "", "TestCases$"},
+	{"a Sandbox lives for ever", "identity/agentsandbox/object.go", "Expires:    r.time(\"spec\", \"shutdownTime\"),", "", "TestCases$"},
+	{"what cannot be read is understood", "identity/agentsandbox/object.go", "s.Malformed = r.fault", "", "TestMalformed$"},
+	{"a caller writes selectors", "identity/agentsandbox/object.go", "if !isLabel(id) {", "if false {", "TestQueries$"},
+	{"the hint is dialled", "identity/agentsandbox/route.go", "c.Port = r.DefaultPort\n\t}", "c.Port = r.DefaultPort\n\t}\n\tc.Recorded, _ = identity.ParseAddrPort(c.Hint.String() + \":8888\")", "TestClaim$"},
+	{"the default port is taken for a malformed one", "identity/agentsandbox/route.go", "c.Port, err = identity.ParsePort(text)\n\t\treturn err", "c.Port, _ = identity.ParsePort(text)\n\t\treturn nil", "TestBadClaims$"},
+	{"header and path may name two Sandboxes", "identity/agentsandbox/route.go", "case c.Sandbox != \"\" && c.Sandbox != p.Sandbox:", "case false:", "TestBadClaims$"},
+
 	{"another uid is the same Pod", "authz/verdict.go", "case c.Sandbox == \"\" && !c.AnyUID && pod.UID != c.UID, t.Pin", "case t.Pin", "TestDecide$"},
 	{"two holders are one", "authz/verdict.go", "case v.Others > 0:", "case false:", "TestDecide$"},
 	{"an address that the Pod lost is dialled", "authz/verdict.go", "case !v.Holds:", "case false:", "TestDecide$"},
