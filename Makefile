@@ -37,7 +37,9 @@ lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangc
 
 .PHONY: fuzz
 fuzz: ## run every fuzzer for 30 s
-	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse identity/opensandbox:Route identity/opensandbox:Decode identity/opensandbox:Keys authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config; do \
+	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse identity/sandbox:Pin \
+		identity/opensandbox:Route identity/opensandbox:Decode identity/opensandbox:Keys identity/agentsandbox:Route identity/agentsandbox:Decode \
+		authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config; do \
 		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
 .PHONY: bench

@@ -58,7 +58,7 @@ func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
 		return nil
 	})
 	r.check("apiVersion", field[string](&r, "apiVersion"), checkVersion)
-	r.check("metadata.name", s.NamespacedName.String(), func(string) error {
+	r.check("metadata.name", s.String(), func(string) error {
 		_, err := identity.NewNamespacedName(s.Namespace, s.Name)
 		return err
 	})

@@ -7,30 +7,27 @@ import (
 	"strings"
 
 	"github.com/samepod/samepod/identity"
+	"github.com/samepod/samepod/identity/sandbox"
 )
 
-// Query is one question to the API server: for the object of a name, or for those that
-// a label selector matches.
-type Query struct{ Name, Label string }
-
 // Queries are the questions that find every BatchSandbox which a claim may mean.
-func Queries(c identity.Claim) []Query { return queries(c.Sandbox, c.Sandbox) }
+func Queries(c identity.Claim) []sandbox.Query { return queries(c.Sandbox, c.Sandbox) }
 
 // AgentSandboxQueries are the same for the Sandboxes of agents.x-k8s.io that OpenSandbox's
 // server makes where it is told to: it names them by [AgentSandboxName].
-func AgentSandboxQueries(c identity.Claim) []Query {
+func AgentSandboxQueries(c identity.Claim) []sandbox.Query {
 	return queries(c.Sandbox, AgentSandboxName(c.Sandbox))
 }
 
-func queries(id, name string) []Query {
-	var all []Query
+func queries(id, name string) []sandbox.Query {
+	var all []sandbox.Query
 	for _, n := range []string{name, id, legacyPrefix + id} {
-		if _, err := identity.NewNamespacedName("default", n); err == nil && !slices.Contains(all, Query{Name: n}) {
-			all = append(all, Query{Name: n})
+		if _, err := identity.NewNamespacedName("default", n); err == nil && !slices.Contains(all, sandbox.Query{Name: n}) {
+			all = append(all, sandbox.Query{Name: n})
 		}
 	}
 	if len(id) <= mostLabel && validID(id) {
-		all = append(all, Query{Label: labelID + "=" + id})
+		all = append(all, sandbox.Query{Label: labelID, Value: id})
 	}
 	return all
 }
