@@ -3,8 +3,6 @@ package lab
 import (
 	"archive/zip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -119,15 +117,15 @@ func KubeBinaries(ctx context.Context) (string, error) {
 		return "", err
 	}
 	tools := filepath.Join(top, "lab", "tools")
-	sum := sha256.New()
+	var files []string
 	for _, name := range []string{"go.mod", "go.sum", "statefulset-controller/main.go"} {
-		text, err := os.ReadFile(filepath.Join(tools, name))
-		if err != nil {
-			return "", err
-		}
-		sum.Write(text)
+		files = append(files, filepath.Join(tools, name))
 	}
-	return cached("kube-"+hex.EncodeToString(sum.Sum(nil))[:16], func(dir string) error {
+	key, err := contentKey(files, nil)
+	if err != nil {
+		return "", err
+	}
+	return cached("kube-"+key, func(dir string) error {
 		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-gcflags=all=-dwarf=false",
 			"-ldflags=-s -w -X k8s.io/component-base/version.gitVersion="+kubeVersion, // else it reports v0.0.0-master
 			"-o", dir+"/", "k8s.io/kubernetes/cmd/kube-apiserver", "go.etcd.io/etcd/server/v3", "./statefulset-controller")

@@ -57,11 +57,16 @@ type Process struct {
 
 // Start runs a program until it ends, [Process.Stop] or [Lab.Close].
 func (l *Lab) Start(name, path string, args ...string) (*Process, error) {
+	return l.run(name, exec.Command(path, args...))
+}
+
+// run starts a command whose output is not taken by anybody else.
+func (l *Lab) run(name string, cmd *exec.Cmd) (*Process, error) {
 	file := filepath.Join(l.Dir, name)
 	for n := 2; exists(file + ".out"); n++ { // a program that is started again keeps the log of its first life
 		file = filepath.Join(l.Dir, fmt.Sprintf("%s-%d", name, n))
 	}
-	p := &Process{Name: name, Out: file + ".out", Err: file + ".err", done: make(chan struct{})}
+	p := &Process{Name: name, Out: file + ".out", Err: file + ".err", cmd: cmd, done: make(chan struct{})}
 	out, err := os.Create(p.Out)
 	if err != nil {
 		return nil, err
@@ -72,7 +77,6 @@ func (l *Lab) Start(name, path string, args ...string) (*Process, error) {
 		return nil, err
 	}
 	defer errs.Close()
-	p.cmd = exec.Command(path, args...)
 	p.cmd.Stdout, p.cmd.Stderr = out, errs
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // not to outlive a test that is killed
 	if err := p.cmd.Start(); err != nil {

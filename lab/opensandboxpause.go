@@ -1,0 +1,114 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Pausing and resuming, as OpenSandbox's controller does it, without the
+// SandboxSnapshot between the first two steps:
+//
+//	Edit {"spec": {"pause": true}}   the server
+//	AckPause                         phase Pausing; the Pod is there, and may be frozen
+//	CompletePause                    Pods deleted, or the pool's given back; phase Paused
+//	Edit {"spec": {"pause": false}}  the server
+//	AckResume                        phase Resuming, images of the snapshot
+//	Reconcile                        the Pod of the same name, another uid
+//	Run, Reconcile                   phase Succeed
+//
+// Everything of it moves status.pauseObservedGeneration, and so does every other
+// change of the spec.
+
+// Pause takes a sandbox from running to Paused.
+func (o *OpenSandbox) Pause(ctx context.Context, id string) error {
+	if err := o.Edit(ctx, id, map[string]any{"spec": map[string]any{"pause": true}}); err != nil {
+		return err
+	}
+	if err := o.AckPause(ctx, id); err != nil {
+		return err
+	}
+	return o.CompletePause(ctx, id)
+}
+
+// Resume takes a sandbox from Paused to Resuming, with its new Pod created: it runs
+// after [Node.Run] and [OpenSandbox.Reconcile].
+func (o *OpenSandbox) Resume(ctx context.Context, id string) error {
+	if err := o.Edit(ctx, id, map[string]any{"spec": map[string]any{"pause": false}}); err != nil {
+		return err
+	}
+	if err := o.AckResume(ctx, id); err != nil {
+		return err
+	}
+	return o.Reconcile(ctx, id)
+}
+
+// AckPause writes that the sandbox is Pausing.
+func (o *OpenSandbox) AckPause(ctx context.Context, id string) error {
+	return o.ack(ctx, id, "Pausing")
+}
+
+// CompletePause ends a pause. The Pods of a sandbox of its own are deleted. A pooled
+// one is detached: the Pod's labels, annotations and spec become the template, poolRef
+// is emptied, alloc-release goes and alloc-status stays; the Pod is the pool's to
+// recycle.
+func (o *OpenSandbox) CompletePause(ctx context.Context, id string) error {
+	bs, pods, err := o.look(ctx, id)
+	if err != nil {
+		return err
+	}
+	if poolOf(bs) == "" {
+		for _, pod := range pods {
+			if err := o.Delete(ctx, pod.Name, false); err != nil {
+				return err
+			}
+		}
+		return o.ack(ctx, id, "Paused")
+	}
+	if len(pods) == 0 {
+		return fmt.Errorf("%s: no Pod of the pool is allocated", id)
+	}
+	labels := map[string]any{}
+	for key, value := range pods[0].Labels {
+		if key != labelPoolName && key != labelPoolRevision {
+			labels[key] = value
+		}
+	}
+	template := sandboxTemplate(id)
+	template["metadata"] = map[string]any{"labels": labels, "annotations": pods[0].Annotations}
+	err = o.Edit(ctx, id, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{annotationAllocRelease: nil}, "finalizers": nil},
+		"spec":     map[string]any{"poolRef": nil, "template": template},
+	})
+	if err != nil {
+		return err
+	}
+	return o.ack(ctx, id, "Paused")
+}
+
+// AckResume writes that the sandbox is Resuming, and the images of the snapshot into
+// its template.
+func (o *OpenSandbox) AckResume(ctx context.Context, id string) error {
+	if err := o.ack(ctx, id, "Resuming"); err != nil {
+		return err
+	}
+	bs, err := o.Sandbox(ctx, id)
+	if err != nil {
+		return err
+	}
+	containers, _, _ := unstructured.NestedSlice(bs.Object, "spec", "template", "spec", "containers")
+	for _, c := range containers {
+		c.(map[string]any)["image"] = "snapshot:" + id
+	}
+	return o.Edit(ctx, id, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}})
+}
+
+// ack writes a phase, and that the generation was seen.
+func (o *OpenSandbox) ack(ctx context.Context, id, phase string) error {
+	bs, err := o.Sandbox(ctx, id)
+	if err != nil {
+		return err
+	}
+	return o.writeSandboxStatus(ctx, id, map[string]any{"phase": phase, "pauseObservedGeneration": bs.GetGeneration()})
+}
