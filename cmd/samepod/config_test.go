@@ -139,7 +139,7 @@ func TestConfig(t *testing.T) {
 	if diff := cmp.Diff(authz.DefaultMapping(), s.claims); diff != "" {
 		t.Errorf("the default mapping (-want +got):\n%s", diff)
 	}
-	if s.policy.Ports.String() != "80" || s.policy.Scope.String() != "ns" || s.selector.String() != "" || !s.keep().Selected(nil) || s.history.TTL != 24*time.Hour {
+	if s.policy.Ports.String() != "80" || s.policy.Scope.String() != "ns" || s.selector.String() != "" || !s.selected(nil) || s.history.TTL != 24*time.Hour {
 		t.Errorf("settings = %+v", s)
 	}
 
@@ -187,7 +187,7 @@ history: {addresses: 5, tenures: 2, ttl: 1h}
 		{map[string]string{"tier": "a"}, false},
 		{nil, false},
 	} {
-		if got := s.keep().Selected(tc.labels); got != tc.want {
+		if got := s.selected(tc.labels); got != tc.want {
 			t.Errorf("selected(%v) = %v", tc.labels, got)
 		}
 	}

@@ -112,10 +112,10 @@ func TestMalformed(t *testing.T) {
 
 func TestQueries(t *testing.T) {
 	want := []sandbox.Query{{Name: "a"}, {Label: "opensandbox.io/id", Value: "a"}}
-	if diff := cmp.Diff(want, queriesOf("a")); diff != "" {
+	if diff := cmp.Diff(want, agentsandbox.Queries(identity.Claim{Sandbox: "a"})); diff != "" {
 		t.Error(diff)
 	}
-	if got := queriesOf("a,metadata.namespace!=b"); got != nil {
+	if got := agentsandbox.Queries(identity.Claim{Sandbox: "a,metadata.namespace!=b"}); got != nil {
 		t.Errorf("a caller writes selectors: %v", got)
 	}
 }
