@@ -255,3 +255,14 @@ func (x *Index) Size() Size {
 	defer x.mu.RUnlock()
 	return Size{Pods: len(x.pods), Addresses: len(x.holders), Shared: x.shared}
 }
+
+// Holders returns the live Pods that hold an address, in no order.
+func (x *Index) Holders(addr netip.Addr) []Pod {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var all []Pod
+	for _, p := range x.holders[addr] {
+		all = append(all, *p)
+	}
+	return all
+}

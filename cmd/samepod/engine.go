@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
+	"github.com/samepod/samepod/authz"
 	"github.com/samepod/samepod/identity"
 	"github.com/samepod/samepod/identity/agentsandbox"
 	"github.com/samepod/samepod/identity/kube"
@@ -71,48 +74,93 @@ func (e *engine) agentSandbox(routes agentsandbox.Routes) {
 	e.sandboxes = []sandboxKind{{agentSandboxes, agentsandbox.Decode, agentsandbox.Queries}}
 }
 
-// keep is what of Pods is needed.
-func (s settings) keep(containers bool) identity.Keep {
-	k := identity.Keep{Selected: s.selected, Containers: containers}
-	if s.engine == nil {
-		return k
-	}
-	for _, of := range s.engine.keeps {
+// keep is what of Pods e needs.
+func (e *engine) keep() identity.Keep {
+	var k identity.Keep
+	for _, of := range e.keeps {
 		k.Owners, k.Marks = append(k.Owners, of.Owners...), append(k.Marks, of.Marks...)
 	}
 	return k
 }
 
-// watch makes the index of sandboxes, adds its watches to those of Pods, and lets it ask
-// the API server.
-func (e *engine) watch(source *kube.Source, options kube.Options, conf settings, pins sandbox.PinPolicy, pods *identity.Index) (*sandbox.Index, error) {
-	scope, all := conf.policy.Scope.Namespaces()
-	if all {
-		scope = nil
+// keep is what of Pods is needed.
+func (s settings) keep(containers bool) identity.Keep {
+	var k identity.Keep
+	if s.engine != nil {
+		k = s.engine.keep()
 	}
-	live, err := kube.NewLive(options, e.liveKinds(pins.Key), scope)
+	k.Selected, k.Containers = s.selected, containers
+	return k
+}
+
+// parts are what a [sandbox.Index] needs of e, with every namespace in scope and no pins.
+func (e *engine) parts() sandbox.Engine {
+	p := sandbox.Engine{InScope: func(string) bool { return true }, Access: e.access, Refuse: e.refuse, Assert: e.assert}
+	if e.pools != nil {
+		p.PoolKind = e.pools.Owner()
+	}
+	return p
+}
+
+// open makes the index of sandboxes that samepod serve asks, adds its watches to those of
+// Pods, and lets it ask the API server.
+func (e *engine) open(source *kube.Source, options kube.Options, scope authz.Scope, pins sandbox.PinPolicy, pods *identity.Index) (*sandbox.Index, error) {
+	namespaces, all := scope.Namespaces()
+	if all {
+		namespaces = nil
+	}
+	live, err := kube.NewLive(options, e.liveKinds(pins.Key), namespaces)
 	if err != nil {
 		return nil, err
 	}
-	joined := sandbox.Engine{
-		InScope: conf.policy.Scope.Contains, Access: e.access, Refuse: e.refuse, Assert: e.assert, Pins: pins, Live: live,
-	}
-	if e.pools != nil {
-		joined.PoolKind = e.pools.Owner()
-	}
-	index := sandbox.NewIndex(joined, pods)
+	parts := e.parts()
+	parts.InScope, parts.Pins, parts.Live = scope.Contains, pins, live
+	index := sandbox.NewIndex(parts, pods)
+	return index, e.watch(source, index, pins.Key)
+}
+
+// watch adds watches of everything that e reads, which write into index.
+func (e *engine) watch(source *kube.Source, index *sandbox.Index, pinKey []byte) error {
 	for _, kind := range e.sandboxes {
-		decode := func(object map[string]any) sandbox.Sandbox { return kind.decode(object, pins.Key) }
+		decode := func(object map[string]any) sandbox.Sandbox { return kind.decode(object, pinKey) }
 		if err := kube.Watch(source, kind.resource, decode, index.NewFeed); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if e.pools != nil {
-		if err := kube.Watch(source, *e.pools, opensandbox.DecodePool, index.NewPoolFeed); err != nil {
-			return nil, err
+	if e.pools == nil {
+		return nil
+	}
+	return kube.Watch(source, *e.pools, opensandbox.DecodePool, index.NewPoolFeed)
+}
+
+// fill writes objects of a file into index. What e does not read is an error: it is left
+// out of an audit otherwise, and nobody sees that.
+func (e *engine) fill(index *sandbox.Index, objects []map[string]any, asOf time.Time) error {
+	sandboxes := make([][]sandbox.Sandbox, len(e.sandboxes))
+	var pools []sandbox.Pool
+	for i, object := range objects {
+		k := slices.IndexFunc(e.sandboxes, func(k sandboxKind) bool { return k.resource.Is(object) })
+		switch {
+		case k >= 0:
+			sandboxes[k] = append(sandboxes[k], e.sandboxes[k].decode(object, nil))
+		case e.pools != nil && e.pools.Is(object):
+			pools = append(pools, opensandbox.DecodePool(object))
+		default:
+			return fmt.Errorf("object %d: kind: %v of %v; allowed: BatchSandbox, Pool, Sandbox in a version that is understood", i, object["kind"], object["apiVersion"])
 		}
 	}
-	return index, nil
+	for k, kind := range e.sandboxes {
+		index.NewFeed(kind.resource.Plural, "the file itself", time.Hour).Replace(sandboxes[k], asOf)
+	}
+	index.NewPoolFeed("pools", "the file itself", time.Hour).Replace(pools, asOf)
+	return nil
+}
+
+// everyEngine reads the objects of all engines, whoever made them.
+func everyEngine() *engine {
+	e := &engine{}
+	e.openSandbox(opensandbox.Routes{}, opensandbox.Keys{}, []provider{providerBatchSandbox, providerAgentSandbox})
+	return e
 }
 
 // liveKinds are the kinds as the API server is asked for them.

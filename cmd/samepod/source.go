@@ -132,7 +132,7 @@ func (f *sourceFlags) openKube(conf settings, pins sandbox.PinPolicy, index *ide
 		return source{}, fmt.Errorf("--source kube: %w", err)
 	}
 	if conf.engine != nil {
-		if seen.sandboxes, err = conf.engine.watch(watch, options, conf, pins, index); err != nil {
+		if seen.sandboxes, err = conf.engine.open(watch, options, conf.policy.Scope, pins, index); err != nil {
 			return source{}, fmt.Errorf("--source kube: %w", err)
 		}
 	}

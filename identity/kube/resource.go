@@ -37,6 +37,14 @@ func (r Resource) Owner() string { return r.Kind + "." + r.Group }
 // String is the name of its CRD.
 func (r Resource) String() string { return r.Plural + "." + r.Group }
 
+// Is reports whether an object, as JSON has it, is one of r in a version that can be
+// decoded.
+func (r Resource) Is(object map[string]any) bool {
+	apiVersion, _ := object["apiVersion"].(string)
+	group, version, _ := strings.Cut(apiVersion, "/")
+	return object["kind"] == r.Kind && group == r.Group && slices.Contains(r.Versions, version)
+}
+
 // Watch adds watches of r to s, one for each namespace that s watches: each with
 // connections and a feed of its own, and held to all that those of Pods are held to.
 // newFeed makes the feed, as [identity.Index.NewFeed] does. decode must neither change
