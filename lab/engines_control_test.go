@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/samepod/samepod/lab"
 )
@@ -212,5 +213,45 @@ func TestControlAgentSandbox(t *testing.T) {
 	must(a.Start(ctx, "other", addr))(t)
 	if got := must(client.Command("for A"))(t); !got.OK || ran(got.Output) != "other" {
 		t.Errorf("B has the address: %+v; without the fault this shows nothing", got)
+	}
+}
+
+// A gateway does not help by itself: what resolves as the ingress does is misled as
+// well. The server's own proxy passes a gateway by, unless it is told not to.
+func TestControlGateway(t *testing.T) {
+	l, o, addrs := newOpenSandbox(t)
+	ctx, addr := t.Context(), addrs.Take()
+	ingress := strings.TrimPrefix(dialer(t, func(r *http.Request) (string, error) {
+		if route := r.Header.Get("OpenSandbox-Ingress-To"); route != fmt.Sprintf("%s-%d", sandboxA, lab.ExecdPort) {
+			return "", fmt.Errorf("OpenSandbox-Ingress-To: %q", route)
+		}
+		return endpoint0(t, o, sandboxA)
+	}), "http://")
+	config := lab.OpenSandboxConfig{Namespace: o.Namespace, Gateway: ingress}
+	server := must(l.StartOpenSandboxServer(ctx, o.Kube, config))(t)
+	config.ProxyThroughGateway = true
+	through := must(l.StartOpenSandboxServer(ctx, o.Kube, config))(t)
+
+	a := must(o.Start(ctx, sandboxA, addr))(t)
+	client := must(l.StartOpenSandboxClient(ctx))(t)
+	if got := must(client.Do(lab.ClientStep{Do: "connect", Server: server.Addr, Sandbox: sandboxA}))(t); !got.OK {
+		t.Fatalf("connect: %+v", got)
+	}
+	for _, s := range []struct {
+		*lab.OpenSandboxServer
+		passes bool
+	}{{server, false}, {through, true}} {
+		if got := do(t, "POST", s.ProxyURL(sandboxA, "/command"), `{"command":"for A"}`); ran(got.body) != a.Name {
+			t.Fatalf("the server's proxy: %d %s", got.status, got.body)
+		}
+		all := a.Executed()
+		if passed := all[len(all)-1].Header.Get("OpenSandbox-Ingress-To") != ""; passed != s.passes {
+			t.Errorf("the server's proxy passes the gateway: %v, want %v", passed, s.passes)
+		}
+	}
+	o.Vanish(types.UID(a.UID)) // the API does not know, so the ingress sees a ready sandbox
+	b := must(o.Start(ctx, sandboxB, addr))(t)
+	if got := must(client.Command("for A"))(t); !got.OK || ran(got.Output) != b.Name {
+		t.Errorf("%+v; without the fault this shows nothing", got)
 	}
 }
