@@ -180,7 +180,7 @@ func dialer(t *testing.T, resolve func(*http.Request) (string, error)) (url stri
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		proxy := httputil.ReverseProxy{Director: func(r *http.Request) { r.URL.Scheme, r.URL.Host = "http", host }}
+		proxy := httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) { p.Out.URL.Scheme, p.Out.URL.Host = "http", host }}
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -213,6 +213,26 @@ func TestControlAgentSandbox(t *testing.T) {
 	must(a.Start(ctx, "other", addr))(t)
 	if got := must(client.Command("for A"))(t); !got.OK || ran(got.Output) != "other" {
 		t.Errorf("B has the address: %+v; without the fault this shows nothing", got)
+	}
+}
+
+// OpenSandbox's server on agent-sandbox dials status.podIPs[0], which a Pod that has
+// ended keeps.
+func TestControlAgentSandboxServer(t *testing.T) {
+	l, a, addrs := newAgentSandbox(t)
+	ctx, addr := t.Context(), addrs.Take()
+	a.Port = lab.ExecdPort
+	server := must(l.StartOpenSandboxServer(ctx, a.Kube, lab.OpenSandboxConfig{Namespace: a.Namespace, Provider: "agent-sandbox"}))(t)
+	must(a.Start(ctx, sandboxA, addr))(t)
+	ask := func() call { return do(t, "POST", server.ProxyURL(sandboxA, "/command"), `{"command":"for A"}`) }
+	if got := ask(); ran(got.body) != sandboxA {
+		t.Fatalf("A lives: %d %s", got.status, got.body)
+	}
+	succeed(t, a.Exit(ctx, sandboxA, corev1.PodFailed))
+	succeed(t, a.Reconcile(ctx, sandboxA))
+	must(a.Start(ctx, sandboxB, addr))(t)
+	if got := ask(); got.status != http.StatusOK || ran(got.body) != sandboxB {
+		t.Errorf("%d %s; without the fault this shows nothing", got.status, got.body)
 	}
 }
 

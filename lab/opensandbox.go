@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -67,9 +68,7 @@ func (o *OpenSandbox) Create(ctx context.Context, id string, spec map[string]any
 	if spec["poolRef"] == nil {
 		all["template"] = sandboxTemplate(id)
 	}
-	for key, value := range spec {
-		all[key] = value
-	}
+	maps.Copy(all, spec)
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": all}}
 	object.SetGroupVersionKind(opensandboxVersion.WithKind("BatchSandbox"))
 	object.SetName(id)
@@ -90,6 +89,12 @@ func (o *OpenSandbox) Start(ctx context.Context, id string, addr netip.Addr) (*P
 	if _, err := o.Create(ctx, id, nil); err != nil {
 		return nil, err
 	}
+	return o.BringUp(ctx, id, addr)
+}
+
+// BringUp takes a sandbox that exists, and has no Pod, to where it serves: one that the
+// real server has created or resumed, or that was rebuilt.
+func (o *OpenSandbox) BringUp(ctx context.Context, id string, addr netip.Addr) (*Pod, error) {
 	if err := o.Reconcile(ctx, id); err != nil {
 		return nil, err
 	}

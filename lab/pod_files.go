@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -90,7 +91,7 @@ func (p *Pod) keep(form *multipart.Reader) error {
 	var metadata struct{ Path string }
 	for {
 		part, err := form.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
