@@ -1,9 +1,11 @@
 package lab_test
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -175,6 +177,11 @@ func endpoint0(t *testing.T, o *lab.OpenSandbox, id string) (string, error) {
 func dialer(t *testing.T, resolve func(*http.Request) (string, error)) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body) // else the answer to an early reader races with the rest of it
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		host, err := resolve(r)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
