@@ -114,8 +114,21 @@ func TestControlOpenSandbox(t *testing.T) {
 			t.Errorf("%s: %+v%s", name, got, shows)
 		}
 	}
-	if got := must(server.Endpoint(sandboxA, lab.ExecdPort, ""))(t).Endpoint; got != netip.AddrPortFrom(addr, lab.ExecdPort).String() {
+	endpoint := func() string { return must(server.Endpoint(sandboxA, lab.ExecdPort, ""))(t).Endpoint }
+	if got := endpoint(); got != netip.AddrPortFrom(addr, lab.ExecdPort).String() {
 		t.Errorf("the server sends callers of A to %s, not to B%s", got, shows)
+	}
+
+	// A gets a Pod again, elsewhere, and the server knows. What was connected does not:
+	// the endpoint is the object's for as long as it lives.
+	succeed(t, o.Delete(ctx, sandboxA+"-0", false))
+	elsewhere := addrs.Take()
+	must(o.BringUp(ctx, sandboxA, elsewhere))(t)
+	eventually(t, "the server knows A's new address", func() bool { return endpoint() == netip.AddrPortFrom(elsewhere, lab.ExecdPort).String() })
+	for name, c := range clients {
+		if got := must(c.Command("for A"))(t); !got.OK || ran(got.Output) != sandboxB+"-0" {
+			t.Errorf("%s: A is elsewhere: %+v%s", name, got, shows)
+		}
 	}
 }
 

@@ -7,7 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/samepod/samepod/lab"
 )
@@ -44,7 +47,7 @@ func TestOpenSandboxSteps(t *testing.T) {
 	expect(t, "a Pod without an address", shape(t, o, sandboxA), `[""] Pending ready=0 lag=0`)
 	must(o.Run(ctx, pod, addr))(t)
 	list := fmt.Sprintf("[%q]", addr)
-	succeed(t, o.PublishEndpoints(ctx, sandboxA))
+	succeed(t, o.PublishEndpoints(ctx, must(o.Look(ctx, sandboxA))(t)))
 	expect(t, "endpoints come before status", shape(t, o, sandboxA), list+" Pending ready=0 lag=0")
 	succeed(t, o.Reconcile(ctx, sandboxA))
 	expect(t, "runs", shape(t, o, sandboxA), list+" Succeed ready=1 lag=0")
@@ -88,6 +91,10 @@ func TestOpenSandboxSteps(t *testing.T) {
 		t.Errorf("renewed: pauseObservedGeneration is still %d", before)
 	}
 	succeed(t, o.Expire(ctx, sandboxA))
+	succeed(t, o.Delete(ctx, pod, false))
+	succeed(t, o.Reconcile(ctx, sandboxA))
+	must(o.Run(ctx, pod, addr))(t)
+	late := must(o.Look(ctx, sandboxA))(t)
 	succeed(t, o.Edit(ctx, sandboxA, tree{"spec": tree{"expireTime": "2020-01-01T00:00:00Z"}}))
 	succeed(t, o.Expire(ctx, sandboxA))
 	if _, err := o.Sandbox(ctx, sandboxA); !apierrors.IsNotFound(err) {
@@ -95,6 +102,8 @@ func TestOpenSandboxSteps(t *testing.T) {
 	}
 	must(o.Create(ctx, sandboxA, nil))(t)
 	must(o.Get(ctx, pod))(t) // of the first one
+	succeed(t, o.PublishEndpoints(ctx, late))
+	expect(t, "another sandbox of the name has the first one's address", shape(t, o, sandboxA), list+"  ready=0 lag=1")
 	succeed(t, o.Collect(ctx))
 	succeed(t, o.Reconcile(ctx, sandboxA))
 }
@@ -204,4 +213,19 @@ func TestCRDs(t *testing.T) {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
+}
+
+// UserSamepod may read the engines' kinds when it is let.
+func TestGrantEngines(t *testing.T) {
+	kube, namespace := engineNamespace(t, lab.CRDBatchSandboxes)
+	succeed(t, kube.GrantEngines(t.Context(), "get"))
+	succeed(t, kube.GrantEngines(t.Context(), "get", "list", "watch"))
+	config := kube.Config()
+	config.BearerToken = lab.UserSamepod
+	client := must(dynamic.NewForConfig(config))(t)
+	sandboxes := schema.GroupVersionResource{Group: "sandbox.opensandbox.io", Version: "v1alpha1", Resource: "batchsandboxes"}
+	eventually(t, "samepod may list", func() bool {
+		_, err := client.Resource(sandboxes).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	})
 }
