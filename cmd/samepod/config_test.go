@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/base64"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,9 +34,9 @@ func TestBadConfig(t *testing.T) {
 	for _, tc := range []struct{ rule, in, want string }{
 		{"empty", "", "samepod.yaml: empty"},
 		{"no YAML", "scope: [", "samepod.yaml: line 1: did not find expected node content"},
-		{"not a mapping", "hello", `samepod.yaml:1:1: the file: "hello"; allowed: a mapping with the keys dialect, claim, scope, ports, addresses, history`},
+		{"not a mapping", "hello", `samepod.yaml:1:1: the file: "hello"; allowed: a mapping with the keys dialect, claim, opensandbox, agentSandbox, assert, scope, ports, addresses, history`},
 		{"two documents", minimal + "---\n" + minimal, "samepod.yaml: more than one document; allowed: one"},
-		{"unknown key", minimal + "portz: [80]\n", "samepod.yaml:3:1: portz: unknown key; allowed: dialect, claim, scope, ports, addresses, history"},
+		{"unknown key", minimal + "portz: [80]\n", "samepod.yaml:3:1: portz: unknown key; allowed: dialect, claim, opensandbox, agentSandbox, assert, scope, ports, addresses, history"},
 		{"unknown key, deep", minimal + "claim:\n  target:\n    headr: x\n", "samepod.yaml:5:5: claim.target.headr: unknown key; allowed: header, contextExtension, metadata"},
 		{"another case", minimal + "Claim: {}\n", "samepod.yaml:3:1: Claim: unknown key"},
 		{"a key twice", minimal + "ports: [81]\n", "samepod.yaml:3:1: ports: the key stands already at line 2"},
@@ -88,7 +90,18 @@ func TestBadConfig(t *testing.T) {
 		{"a bad CIDR", minimal + "addresses: {cidrs: [10.0.0.1/8]}\n", `samepod.yaml:3:20: addresses.cidrs: "10.0.0.1/8"; canonical is "10.0.0.0/8"`},
 		{"no history", minimal + "history: {addresses: 0}\n", "history.addresses: the number 0; allowed: a whole number from 1"},
 
-		{"another dialect", minimal + "dialect: opensandbox\n", `samepod.yaml:3:10: dialect: "opensandbox"; allowed: claim`},
+		{"another dialect", minimal + "dialect: e2b\n", `samepod.yaml:3:10: dialect: "e2b"; allowed: claim, opensandbox, agent-sandbox`},
+		{"another engine's section", minimal + "dialect: agent-sandbox\nopensandbox: {mode: uri}\n", "samepod.yaml: opensandbox: without effect; dialect is agent-sandbox"},
+		{"an engine's section and no engine", minimal + "agentSandbox: {defaultPort: 80}\n", "samepod.yaml: agentSandbox: without effect; dialect is claim"},
+		{"assert and no engine", minimal + "assert: true\n", "samepod.yaml: assert: without effect; dialect is claim"},
+		{"a claim of an engine", minimal + "dialect: opensandbox\nclaim: {target: {header: x}}\n", "samepod.yaml: claim: with the dialect opensandbox only allowed has an effect"},
+		{"a mode that is none", minimal + "dialect: opensandbox\nopensandbox: {mode: wildcard}\n", `samepod.yaml:4:21: opensandbox.mode: "wildcard"; allowed: header, uri`},
+		{"a provider that is none", minimal + "dialect: opensandbox\nopensandbox: {providers: [docker]}\n", `samepod.yaml:4:27: opensandbox.providers[0]: "docker"; allowed: batchsandbox, agent-sandbox`},
+		{"a provider twice", minimal + "dialect: opensandbox\nopensandbox: {providers: [batchsandbox, batchsandbox]}\n", "opensandbox: providers: batchsandbox: listed twice"},
+		{"keys that are not there", minimal + "dialect: opensandbox\nopensandbox: {secureAccessKeysFile: none}\n", "opensandbox.secureAccessKeysFile: stat none: no such file or directory"},
+		{"a default port that is none", minimal + "dialect: agent-sandbox\nagentSandbox: {defaultPort: 65536}\n", "agentSandbox: defaultPort: 65536: must be a port"},
+		{"a default namespace that is none", minimal + "dialect: agent-sandbox\nagentSandbox: {defaultNamespace: A}\n", "agentSandbox: default namespace: \"A\""},
+		{"a prefix that is none", minimal + "dialect: agent-sandbox\nagentSandbox: {pathPrefix: sandboxes}\n", "agentSandbox: path prefix: \"sandboxes\"; allowed: a path that begins with '/'"},
 		{"a source of nothing", minimal + "claim: {target: {}}\n", "samepod.yaml:3:17: claim.target: 0 places; allowed: exactly one of header, contextExtension and metadata"},
 		{"a source of two things", minimal + "claim: {uid: {header: a, contextExtension: b}}\n", "claim.uid: 2 places; allowed: exactly one of"},
 		{"a header in capitals", minimal + "claim: {target: {header: X-Pod}}\n", `samepod.yaml:3:17: claim.target: header "X-Pod"; allowed: a name in lower case`},
@@ -209,4 +222,41 @@ func FuzzConfig(f *testing.F) {
 		}
 		_, _ = c.settings() // must not panic
 	})
+}
+
+// TestConfigEngine: what the sections of engines come to.
+func TestConfigEngine(t *testing.T) {
+	keys := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(keys, []byte("a="+base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		rule, in  string
+		sandboxes []string
+		pools     bool
+		setsPath  bool
+		follow    bool
+		owners    int
+	}{
+		{"OpenSandbox", "dialect: opensandbox\n", []string{"batchsandboxes"}, true, false, false, 2},
+		{"OpenSandbox by path", "dialect: opensandbox\nopensandbox: {mode: uri, secureAccessKeysFile: " + keys + "}\n", []string{"batchsandboxes"}, true, true, false, 2},
+		{"OpenSandbox on agent-sandbox", "dialect: opensandbox\nopensandbox: {providers: [agent-sandbox]}\n", []string{"sandboxes"}, false, false, false, 1},
+		{"OpenSandbox on both", "dialect: opensandbox\nopensandbox: {providers: [batchsandbox, agent-sandbox]}\n", []string{"batchsandboxes", "sandboxes"}, true, false, false, 3},
+		{"agent-sandbox", "dialect: agent-sandbox\n", []string{"sandboxes"}, false, false, true, 1},
+		{"agent-sandbox by path", "dialect: agent-sandbox\nagentSandbox: {pathPrefix: /s, defaultPort: 80, defaultNamespace: ns}\n", []string{"sandboxes"}, false, true, true, 1},
+	} {
+		s, err := load(t, minimal+tc.in)
+		if err != nil {
+			t.Errorf("%s: %v", tc.rule, err)
+			continue
+		}
+		var sandboxes []string
+		for _, k := range s.engine.sandboxes {
+			sandboxes = append(sandboxes, k.resource.Plural)
+		}
+		e := s.engine
+		if !slices.Equal(sandboxes, tc.sandboxes) || (e.pools != nil) != tc.pools || e.setsPath != tc.setsPath || e.follow != tc.follow || len(s.keep(false).Owners) != tc.owners {
+			t.Errorf("%s: %v, pools %v, sets the path %v, follows %v, owners %v", tc.rule, sandboxes, e.pools, e.setsPath, e.follow, s.keep(false).Owners)
+		}
+	}
 }

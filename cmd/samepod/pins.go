@@ -18,11 +18,14 @@ type pinFlags struct {
 	containers bool
 }
 
-const pinDefault = "annotation"
+const (
+	pinDefault     = "annotation"
+	replaceDefault = "auto"
+)
 
 func (f *pinFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.keep, "pins", pinDefault, "with an engine, where it is remembered which Pod a sandbox was given: annotation (samepod.dev/pin on the sandbox, shared by replicas; in memory where writing it is forbidden), memory (a restart and other replicas forget it) or none (whatever Pod the sandbox has now)")
-	flags.StringVar(&f.onReplace, "on-replace", "", "with an engine, a new Pod in the place of a pinned one, which no pause and resume explains: deny or follow. Empty for deny with opensandbox, where its state is lost, and follow with agent-sandbox, whose controller builds Pods again by contract")
+	flags.StringVar(&f.onReplace, "on-replace", replaceDefault, "with an engine, a new Pod in the place of a pinned one, which no pause and resume explains: deny, follow (pin the new one), or auto: deny with opensandbox, where the state is lost, and follow with agent-sandbox, whose controller builds Pods again by contract")
 	flags.StringVar(&f.keyFile, "pin-key-file", "", "`file` with a key for the MAC of pins: who may write the annotation without it cannot make one. The same for every replica")
 	flags.BoolVar(&f.required, "require-pin", false, "let no request through whose pin cannot be written as an annotation")
 	flags.BoolVar(&f.containers, "pin-containers", false, "pin the id of the Pod's first container too: a restarted one is another")
@@ -33,7 +36,7 @@ func (f *pinFlags) check(set *pflag.FlagSet) error {
 	if err := oneOf("pins", f.keep, "annotation", "memory", "none"); err != nil {
 		return err
 	}
-	if err := oneOf("on-replace", f.onReplace, "", "deny", "follow"); err != nil {
+	if err := oneOf("on-replace", f.onReplace, "auto", "deny", "follow"); err != nil {
 		return err
 	}
 	if f.required && f.keep != "annotation" {
@@ -50,7 +53,7 @@ func (f *pinFlags) check(set *pflag.FlagSet) error {
 
 // unused refuses every flag where there is no engine.
 func (f *pinFlags) unused() error {
-	if *f != (pinFlags{keep: pinDefault}) {
+	if *f != (pinFlags{keep: pinDefault, onReplace: replaceDefault}) {
 		return errors.New("--pins, --on-replace, --pin-key-file, --require-pin, --pin-containers: without effect; dialect is claim, where every request says the uid")
 	}
 	return nil
@@ -63,7 +66,7 @@ const minPinKey = 16 // bytes
 func (f *pinFlags) policy(e *engine) (sandbox.PinPolicy, error) {
 	p := sandbox.PinPolicy{
 		Enabled: f.keep != "none", Annotate: f.keep == "annotation", Required: f.required,
-		Follow: f.onReplace == "follow" || f.onReplace == "" && e.follow, Containers: f.containers,
+		Follow: f.onReplace == "follow" || f.onReplace == replaceDefault && e.follow, Containers: f.containers,
 	}
 	if f.keyFile == "" {
 		return p, nil
