@@ -133,7 +133,7 @@ func (e *engineServer) answer(w http.ResponseWriter, r *http.Request) (wait bool
 		}
 		say(metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, APIResources: resources})
 	case e.status != 0:
-		refuse(w, e.status, map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 409: metav1.StatusReasonConflict}[e.status])
+		refuse(w, e.status, map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 409: metav1.StatusReasonConflict, 500: "Internal"}[e.status])
 	case !slices.Contains(e.served, at[2]):
 		http.Error(w, "404 page not found", http.StatusNotFound)
 	case streams:

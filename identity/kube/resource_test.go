@@ -41,7 +41,6 @@ func streaming(e *engineServer, events chan doc) http.HandlerFunc {
 func TestBoxes(t *testing.T) {
 	events := make(chan doc)
 	e := newEngineServer("v1")
-	e.version, e.boxes = "20", []string{"listed"}
 	index := startBoxes(t, streaming(e, events), nil)
 	for _, step := range []struct {
 		kind   string
@@ -54,7 +53,8 @@ func TestBoxes(t *testing.T) {
 		{"MODIFIED", box("v1", "b", "B2", "12"), "a=A@v1 b=B2@v1 whole"}, // rebuilt, as one update
 		{"DELETED", box("v1", "b", "B", "13"), "a=A@v1 b=B2@v1 whole"},   // late
 		{"DELETED", box("v1", "b", "B2", "14"), "a=A@v1"},
-		{"DELETED", doc{"apiVersion": "v1", "kind": "Box", "metadata": doc{"namespace": "ns", "name": "a", "uid": "A", "resourceVersion": "15"}}, "listed=LISTED@v1"}, // of another group
+		{"DELETED", doc{"apiVersion": "v1", "kind": "Box", "metadata": doc{"namespace": "ns", "name": "a", "uid": "A", "resourceVersion": "15"}}, "a=A@v1"}, // of another group: all is listed anew
+		{"BOOKMARK", boxEnd("v1", "20"), ""},
 	} {
 		select {
 		case events <- doc{"type": step.kind, "object": step.object}:
@@ -77,7 +77,7 @@ func TestMissingCRD(t *testing.T) {
 		{"not installed", func(e *engineServer) { e.served = nil }, true, missingBoxes},
 		{"in an old version", func(e *engineServer) { e.served = []string{"v1"} }, true, ""},
 		{"forbidden", func(e *engineServer) { e.status = 403 }, false, "list: Forbidden"},
-		{"broken", func(e *engineServer) { e.status = 500 }, false, "list: "},
+		{"broken", func(e *engineServer) { e.status = 500 }, false, ": Internal"},
 		{"somebody else's 404", func(e *engineServer) { e.broken = true }, false, "list: the server could not find the requested resource; and which kinds there are: "},
 		{"a 404, and the directory is forbidden", func(e *engineServer) { e.served, e.closed = nil, true }, false, "which kinds there are: Forbidden"},
 		{"in a version that nobody reads", func(e *engineServer) { e.served = []string{"v9"} }, false, "boxes.sandbox.example.com v2, v1: the server could not find the requested resource, while the API server says that it serves v9"},
