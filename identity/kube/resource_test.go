@@ -31,6 +31,10 @@ func streaming(e *engineServer, events chan doc) http.HandlerFunc {
 			case event := <-events:
 				_ = json.NewEncoder(w).Encode(event)
 				w.(http.Flusher).Flush()
+				if event["object"].(doc)["apiVersion"] == "v1" {
+					<-r.Context().Done() // what comes next is for the next list
+					return
+				}
 			}
 		}
 	}
