@@ -117,13 +117,15 @@ func (e *engineServer) answer(w http.ResponseWriter, r *http.Request) (wait bool
 	case e.broken:
 		http.Error(w, "<html>404</html>", http.StatusNotFound)
 	case at[0] == "api" && streams:
-		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "")
 	case at[0] == "api" && watch:
 		return true
+	case at[0] == "api" && len(at) > 4: // one Pod
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, at[5])
 	case at[0] == "api":
 		say(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "10"}})
 	case len(at) <= 3 && e.closed:
-		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden)
+		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "")
 	case len(at) == 1: // /apis
 		say(e.groups())
 	case len(at) == 3: // /apis/<group>/<version>
@@ -133,13 +135,19 @@ func (e *engineServer) answer(w http.ResponseWriter, r *http.Request) (wait bool
 		}
 		say(metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, APIResources: resources})
 	case e.status != 0:
-		refuse(w, e.status, map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 409: metav1.StatusReasonConflict, 500: "Internal"}[e.status])
+		refuse(w, e.status, map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 409: metav1.StatusReasonConflict, 500: "Internal"}[e.status], "")
 	case !slices.Contains(e.served, at[2]):
 		http.Error(w, "404 page not found", http.StatusNotFound)
 	case streams:
-		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "")
 	case watch:
 		return true
+	case len(at) == 7 && !slices.Contains(e.boxes, at[6]): // /apis/<group>/<version>/namespaces/<namespace>/boxes/<name>
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, at[6])
+	case len(at) == 7 && r.Method == http.MethodPatch:
+		say(box(at[2], at[6], strings.ToUpper(at[6]), "8"))
+	case len(at) == 7:
+		say(box(at[2], at[6], strings.ToUpper(at[6]), "1"))
 	default:
 		items := []doc{}
 		for i, name := range e.boxes {
@@ -159,10 +167,10 @@ func (e *engineServer) groups() metav1.APIGroupList {
 	return metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: "apps"}, group}}
 }
 
-func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, name string) {
 	w.Header().Set("content-type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason, Message: string(reason)}) //nolint:gosec // a status
+	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason, Message: string(reason), Details: &metav1.StatusDetails{Name: name}}) //nolint:gosec // a status
 }
 
 // startBoxes watches boxes too, into an index of sandboxes.
