@@ -94,7 +94,9 @@ func (g *guard) open(ctx context.Context, options metav1.ListOptions) error {
 		err = g.silent()
 		g.watch.fail(ctx, err)
 		return g.status(err)
-	case g.initial && (apierrors.IsInvalid(err) || unserved(err)): // no streaming lists, or no such kind: a list follows and tells
+	case g.initial && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || unserved(err)):
+		// A list follows at once. It works, where there are just no streaming lists, or
+		// tells in its own words.
 	default:
 		g.watch.fail(ctx, fmt.Errorf("watch: %w", err))
 	}

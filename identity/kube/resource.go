@@ -27,7 +27,7 @@ type Resource struct {
 	// server serves is used.
 	Versions []string
 	// Unread are fields that are large and not decoded, each as a path, such as
-	// spec, template. They are dropped as they arrive.
+	// spec, template. Lists are not held with them.
 	Unread [][]string
 }
 
@@ -47,9 +47,9 @@ func (r Resource) Is(object map[string]any) bool {
 
 // Watch adds watches of r to s, one for each namespace that s watches: each with
 // connections and a feed of its own, and held to all that those of Pods are held to.
-// newFeed makes the feed, as [identity.Index.NewFeed] does. decode must neither change
-// nor keep what it gets, and never fails: an object that it does not understand is one
-// that means nothing. It must be called before [Source.Run].
+// newFeed makes the feed, as [identity.Index.NewFeed] does. decode must not keep what it
+// gets, and never fails: an object that it does not understand is one that means nothing.
+// Watch must be called before [Source.Run].
 //
 // A kind that the API server does not have is no reason to wait for it: the feed is
 // synced and empty, says so as its fault, and stays fresh as long as the API server says
