@@ -47,9 +47,6 @@ func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
 	s.NamespacedName, s.UID = o.identity()
 	s.Deleting = o.has("metadata", "deletionTimestamp")
 	s.Expires = o.time("spec", "expireTime")
-	if bare, legacy := strings.CutPrefix(s.Name, legacyPrefix); legacy && bare != "" {
-		s.Names = append(s.Names, bare)
-	}
 	s.Ended, s.Suspended = o.phase()
 	s.Generation = o.resumed(s.Name)
 	o.allocation(&s)
@@ -81,8 +78,11 @@ func Adopt(s *sandbox.Sandbox, object map[string]any) {
 
 // server reads what OpenSandbox's server, and not a controller, writes.
 func (o *reader) server(s *sandbox.Sandbox) {
-	if id := get[string](o, "metadata", "labels", labelID); id != "" && id != s.Name && !slices.Contains(s.Names, id) {
-		s.Names = append(s.Names, id)
+	bare, _ := strings.CutPrefix(s.Name, legacyPrefix)
+	for _, id := range [...]string{bare, get[string](o, "metadata", "labels", labelID)} {
+		if id != "" && id != s.Name && !slices.Contains(s.Names, id) {
+			s.Names = append(s.Names, id)
+		}
 	}
 	s.Token = identity.Secret(strings.TrimSpace(get[string](o, "metadata", "annotations", annotationToken)))
 	s.Renew = strings.TrimSpace(get[string](o, "metadata", "annotations", annotationRenew)) != ""
