@@ -13,11 +13,27 @@ import (
 	"github.com/samepod/samepod/identity/sandbox"
 )
 
-// What the objects are called as controllers of Pods, as in [identity.Owner].
+// What the objects are called (kubernetes/apis/sandbox/v1alpha1).
 const (
-	Kind     = "BatchSandbox.sandbox.opensandbox.io"
-	PoolKind = "Pool.sandbox.opensandbox.io"
+	Group        = "sandbox.opensandbox.io"
+	Version      = "v1alpha1"
+	Resource     = "batchsandboxes"
+	PoolResource = "pools"
+
+	// Kind and PoolKind are the objects as controllers of Pods, as in [identity.Owner].
+	Kind     = "BatchSandbox." + Group
+	PoolKind = "Pool." + Group
 )
+
+// Unread are the fields of BatchSandboxes and of Pools that may be large and that nobody
+// here reads, each as a path. The template of a BatchSandbox is read: it tells of a resume.
+func Unread() (sandboxes, pools [][]string) {
+	return [][]string{
+		{"metadata", "managedFields"}, {"spec", "shardPatches"}, {"spec", "taskTemplate"}, {"spec", "shardTaskPatches"},
+		{"spec", "template", "metadata"}, {"spec", "template", "spec", "initContainers"}, {"spec", "template", "spec", "volumes"},
+		{"status", "conditions"},
+	}, [][]string{{"metadata", "managedFields"}, {"spec", "template"}}
+}
 
 // Keys of BatchSandboxes (kubernetes/internal/controller/apis.go, kubernetes/pkg/utils/
 // endpoints.go, server/opensandbox_server/services/constants.py and extensions/keys.py).

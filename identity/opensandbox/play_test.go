@@ -3,7 +3,6 @@ package opensandbox_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -72,7 +71,7 @@ func newPlay(t *testing.T, settings ...setting) *play {
 	p.server = authz.NewServer(authz.Config{
 		Claim: authz.Route(routes.Claim, authz.Source{}), Target: p.index.Target, Confirm: p.index.Confirm,
 		Policy: authz.Policy{Scope: scope, Ports: must(authz.ParsePorts([]string{"44772", "80"}))},
-		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: authz.NewMetrics(prometheus.NewRegistry()),
+		Log:    slog.New(slog.DiscardHandler), Metrics: authz.NewMetrics(prometheus.NewRegistry()),
 	})
 	return p
 }
@@ -130,7 +129,7 @@ func (p *play) Find(_ context.Context, c identity.Claim) ([]sandbox.Sandbox, err
 	var all []sandbox.Sandbox
 	for name, s := range p.api.sandboxes {
 		for _, q := range opensandbox.Queries(c) {
-			if q.Name == name.Name || slices.ContainsFunc(s.Names, func(id string) bool { return q.Label == "opensandbox.io/id="+id }) {
+			if q.Name == name.Name || slices.ContainsFunc(s.Names, func(id string) bool { return q.Label != "" && q.Value == id }) {
 				all = append(all, s)
 				break
 			}

@@ -2,9 +2,12 @@ package opensandbox
 
 import "github.com/samepod/samepod/identity"
 
-// Query is one question to the API server: for the object of a name, or for those that
-// a label selector matches.
-type Query struct{ Name, Label string }
+// A Query is one question to the API server: for the object of a name, or else for those
+// with a label.
+type Query struct {
+	Name         string
+	Label, Value string
+}
 
 // Queries are the questions that find every object which a claim may mean: BatchSandboxes,
 // and the Sandboxes of agents.x-k8s.io that OpenSandbox's server makes where it is told
@@ -21,7 +24,7 @@ func Queries(c identity.Claim) []Query {
 		}
 	}
 	if len(id) <= mostLabel && validID(id) {
-		all = append(all, Query{Label: labelID + "=" + id})
+		all = append(all, Query{Label: labelID, Value: id})
 	}
 	return all
 }

@@ -13,7 +13,7 @@ import (
 // selector of its own.
 func TestQueries(t *testing.T) {
 	type q = opensandbox.Query
-	label := func(id string) q { return q{Label: "opensandbox.io/id=" + id} }
+	label := func(id string) q { return q{Label: "opensandbox.io/id", Value: id} }
 	for _, tc := range []struct {
 		id   string
 		want []q

@@ -13,6 +13,12 @@ const (
 	annotationRestart = "sandbox.opensandbox.io/restart-record"
 )
 
+// Keep says what has to be kept of Pods for [Refuse] and for ownership. selected is the
+// operator's selector, containers asks for container ids.
+func Keep(selected func(labels map[string]string) bool, containers bool) identity.Keep {
+	return identity.Keep{Selected: selected, Owners: []string{Kind, PoolKind}, Marks: []string{labelPool, annotationRestart}, Containers: containers}
+}
+
 // Refuse says that a Pod of a Pool is not, or no longer, the sandbox's by what stands on
 // the Pod, which must have been kept by [Keep]: another Pool's name, or that it is being
 // restarted, or was, in order to be taken away from this very sandbox. The record of a
