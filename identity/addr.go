@@ -46,10 +46,11 @@ func ParseAddrPort(s string) (netip.AddrPort, error) {
 	return ap, nil
 }
 
+var errPort = errors.New("must be a port: 1 to 65535 in decimal, without sign or leading zero")
+
 // ParsePort reads a port that somebody claims: decimal, 1 to 65535, no sign, no
 // leading zero.
 func ParsePort(s string) (uint16, error) {
-	errPort := errors.New("must be a port: 1 to 65535 in decimal, without sign or leading zero")
 	if s == "" || len(s) > 5 || s[0] == '0' {
 		return 0, errPort
 	}

@@ -33,10 +33,11 @@ type sandboxKind struct {
 	queries  func(identity.Claim) []sandbox.Query
 }
 
+// The kinds of objects that engines have.
 var (
-	batchSandboxes = kube.Resource{Group: "sandbox.opensandbox.io", Kind: "BatchSandbox", Plural: "batchsandboxes", Versions: []string{"v1alpha1"}, Unread: [][]string{{"spec", "template"}, {"spec", "shardPatches"}, {"spec", "taskTemplate"}}}
-	poolsOfPods    = kube.Resource{Group: "sandbox.opensandbox.io", Kind: "Pool", Plural: "pools", Versions: []string{"v1alpha1"}, Unread: [][]string{{"spec", "template"}}}
-	agentSandboxes = kube.Resource{Group: agentsandbox.Group, Kind: "Sandbox", Plural: agentsandbox.Resource, Versions: agentsandbox.Versions(), Unread: [][]string{{"spec", "podTemplate"}, {"spec", "volumeClaimTemplates"}}}
+	batchSandboxes = kube.Resource{Group: opensandbox.Group, Kind: "BatchSandbox", Plural: opensandbox.Resource, Versions: opensandbox.Versions(), Unread: opensandbox.Unread()}
+	poolsOfPods    = kube.Resource{Group: opensandbox.Group, Kind: "Pool", Plural: opensandbox.PoolResource, Versions: opensandbox.Versions(), Unread: opensandbox.UnreadOfPools()}
+	agentSandboxes = kube.Resource{Group: agentsandbox.Group, Kind: "Sandbox", Plural: agentsandbox.Resource, Versions: agentsandbox.Versions(), Unread: agentsandbox.Unread()}
 )
 
 // openSandbox makes e the engine OpenSandbox. Its state is lost with a Pod, so a new one
@@ -51,15 +52,15 @@ func (e *engine) openSandbox(routes opensandbox.Routes, keys opensandbox.Keys, p
 	}
 	if slices.Contains(providers, providerBatchSandbox) {
 		e.sandboxes = append(e.sandboxes, sandboxKind{batchSandboxes, opensandbox.Decode, opensandbox.Queries})
-		e.pools, e.keeps = &poolsOfPods, append(e.keeps, opensandbox.Keep(false))
+		e.pools, e.keeps = &poolsOfPods, append(e.keeps, opensandbox.Keep())
 	}
 	if slices.Contains(providers, providerAgentSandbox) {
 		e.sandboxes = append(e.sandboxes, sandboxKind{agentSandboxes, func(object map[string]any, pinKey []byte) sandbox.Sandbox {
 			s := agentsandbox.Decode(object, pinKey)
 			opensandbox.Adopt(&s, object)
 			return s
-		}, opensandbox.AgentSandboxQueries})
-		e.keeps = append(e.keeps, agentsandbox.Keep(nil, false))
+		}, opensandbox.Queries})
+		e.keeps = append(e.keeps, agentsandbox.Keep())
 	}
 }
 
@@ -67,7 +68,7 @@ func (e *engine) openSandbox(routes opensandbox.Routes, keys opensandbox.Keys, p
 // by contract, so that a new one is followed.
 func (e *engine) agentSandbox(routes agentsandbox.Routes) {
 	e.claim, e.refuse, e.follow, e.setsPath = routes.Claim, agentsandbox.Refuse, true, routes.PathPrefix != ""
-	e.keeps = []identity.Keep{agentsandbox.Keep(nil, false)}
+	e.keeps = []identity.Keep{agentsandbox.Keep()}
 	e.access = func(c identity.Claim, _ *sandbox.Sandbox) (identity.TargetState, string) {
 		return identity.Bound, c.Path
 	}

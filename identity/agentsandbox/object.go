@@ -27,6 +27,11 @@ const (
 // Versions are the versions of [Group] that are understood, the newest first.
 func Versions() []string { return []string{"v1beta1", "v1alpha1"} }
 
+// Unread are the fields that may be large and that nobody here reads, each as a path.
+func Unread() [][]string {
+	return [][]string{{"spec", "podTemplate"}, {"spec", "volumeClaimTemplates"}}
+}
+
 // Decode says what a Sandbox means, in any of [Versions] and as the API's JSON has it.
 // What cannot be understood is Malformed: such a Sandbox means no Pod. pinKey is for
 // the MAC of pins, empty for none.

@@ -22,8 +22,7 @@ func Refuse(s *sandbox.Sandbox, pod identity.Pod) identity.TargetState {
 	return identity.Bound
 }
 
-// Keep says what has to be kept of Pods for [Refuse] and for ownership. selected is the
-// operator's selector, containers asks for container ids.
-func Keep(selected func(labels map[string]string) bool, containers bool) identity.Keep {
-	return identity.Keep{Selected: selected, Owners: []string{Kind}, Marks: []string{warmPoolLabel}, Containers: containers}
+// Keep says what has to be kept of Pods for [Refuse] and for ownership.
+func Keep() identity.Keep {
+	return identity.Keep{Owners: []string{Kind}, Marks: []string{warmPoolLabel}}
 }

@@ -133,7 +133,8 @@ func named(name string) identity.NamespacedName {
 
 func (w world) index(t testing.TB, e sandbox.Engine) *sandbox.Index {
 	t.Helper()
-	keep := agentsandbox.Keep(nil, true)
+	keep := agentsandbox.Keep()
+	keep.Containers = true
 	pods := identity.NewIndex(identity.HistoryConfig{})
 	podFeed := pods.NewFeed("pods", "echo", time.Minute)
 	e.InScope = func(string) bool { return true }

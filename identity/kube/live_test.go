@@ -23,8 +23,8 @@ func newLive(t *testing.T, handler http.Handler, scope []string) *Live {
 	t.Cleanup(server.CloseClientConnections)
 	l, err := NewLive(Options{Kubeconfig: kubeconfig(t, server.URL), UserAgent: "samepod"}, []LiveKind{{
 		Resource: boxes, Decode: decodeBox,
-		Queries: func(c identity.Claim) []Query {
-			return []Query{{Name: c.Sandbox}, {Label: "example.com/id", Value: c.Sandbox}}
+		Queries: func(c identity.Claim) []sandbox.Query {
+			return []sandbox.Query{{Name: c.Sandbox}, {Label: "example.com/id", Value: c.Sandbox}}
 		},
 	}}, scope)
 	if err != nil {

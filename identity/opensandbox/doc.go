@@ -7,7 +7,7 @@
 // github.com/opensandbox-group/OpenSandbox, components/ingress and
 // kubernetes/internal/controller, at 3bb6fad (2026-06).
 //
-// In reading order: route.go (a request becomes a claim), object.go and pool.go (an
+// In reading order: route.go and path.go (a request becomes a claim), object.go and pool.go (an
 // object becomes a value), allocation.go and resumed.go (the two traps of it), refuse.go
 // (what a Pod says itself), access.go and keys.go (who may enter), queries.go (how to
 // ask the API server).

@@ -13,11 +13,33 @@ import (
 	"github.com/samepod/samepod/identity/sandbox"
 )
 
-// What the objects are called as controllers of Pods, as in [identity.Owner].
+// What the objects are called (kubernetes/apis/sandbox/v1alpha1).
 const (
-	Kind     = "BatchSandbox.sandbox.opensandbox.io"
-	PoolKind = "Pool.sandbox.opensandbox.io"
+	Group        = "sandbox.opensandbox.io"
+	Version      = "v1alpha1"
+	Resource     = "batchsandboxes"
+	PoolResource = "pools"
+
+	// Kind and PoolKind are the objects as controllers of Pods, as in [identity.Owner].
+	Kind     = "BatchSandbox." + Group
+	PoolKind = "Pool." + Group
 )
+
+// Versions are the versions of [Group] that are understood, the newest first.
+func Versions() []string { return []string{"v1alpha1"} }
+
+// Unread are the fields of a BatchSandbox that may be large and that nobody here reads,
+// each as a path. The containers of its template are read: they tell of a resume.
+func Unread() [][]string {
+	return [][]string{
+		{"spec", "shardPatches"}, {"spec", "taskTemplate"}, {"spec", "shardTaskPatches"},
+		{"spec", "template", "metadata"}, {"spec", "template", "spec", "initContainers"}, {"spec", "template", "spec", "volumes"},
+		{"status", "conditions"},
+	}
+}
+
+// UnreadOfPools are the same of a Pool.
+func UnreadOfPools() [][]string { return [][]string{{"spec", "template"}} }
 
 // Keys of BatchSandboxes (kubernetes/internal/controller/apis.go, kubernetes/pkg/utils/
 // endpoints.go, server/opensandbox_server/services/constants.py and extensions/keys.py).
@@ -47,9 +69,6 @@ func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
 	s.NamespacedName, s.UID = o.identity()
 	s.Deleting = o.has("metadata", "deletionTimestamp")
 	s.Expires = o.time("spec", "expireTime")
-	if bare, legacy := strings.CutPrefix(s.Name, legacyPrefix); legacy && bare != "" {
-		s.Names = append(s.Names, bare)
-	}
 	s.Ended, s.Suspended = o.phase()
 	s.Generation = o.resumed(s.Name)
 	o.allocation(&s)
@@ -81,8 +100,11 @@ func Adopt(s *sandbox.Sandbox, object map[string]any) {
 
 // server reads what OpenSandbox's server, and not a controller, writes.
 func (o *reader) server(s *sandbox.Sandbox) {
-	if id := get[string](o, "metadata", "labels", labelID); id != "" && id != s.Name && !slices.Contains(s.Names, id) {
-		s.Names = append(s.Names, id)
+	bare, _ := strings.CutPrefix(s.Name, legacyPrefix)
+	for _, id := range [...]string{bare, get[string](o, "metadata", "labels", labelID)} {
+		if id != "" && id != s.Name && !slices.Contains(s.Names, id) {
+			s.Names = append(s.Names, id)
+		}
 	}
 	s.Token = identity.Secret(strings.TrimSpace(get[string](o, "metadata", "annotations", annotationToken)))
 	s.Renew = strings.TrimSpace(get[string](o, "metadata", "annotations", annotationRenew)) != ""

@@ -209,3 +209,27 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestUnread: what a source may leave out changes nothing.
+func TestUnread(t *testing.T) {
+	sandboxes, pools := opensandbox.Unread(), opensandbox.UnreadOfPools()
+	whole := func() map[string]any {
+		return object("a", of("pool", "p-1"), image("main", "r/a-main:snap-gen2"), expires("2100-01-01T00:00:00Z"), publishes(`["10.0.0.1"]`), generation(3, 2), spec("pause", true),
+			set("x", "spec", "template", "metadata"), set([]any{1}, "status", "conditions"))
+	}
+	stripped := whole()
+	for _, path := range sandboxes {
+		set(nil, path...)(stripped)
+	}
+	if diff := cmp.Diff(opensandbox.Decode(whole(), nil), opensandbox.Decode(stripped, nil), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Error(diff)
+	}
+	noop := map[string]any{"metadata": map[string]any{"namespace": "ns", "name": "p", "uid": "P"}, "spec": map[string]any{"recycleStrategy": map[string]any{"type": "Noop"}, "template": map[string]any{}}}
+	want := opensandbox.DecodePool(noop)
+	for _, path := range pools {
+		set(nil, path...)(noop)
+	}
+	if got := opensandbox.DecodePool(noop); got != want || got.Recycle != sandbox.RecycleNoop {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

@@ -1,9 +1,6 @@
 package opensandbox
 
-import (
-	"github.com/samepod/samepod/identity"
-	"github.com/samepod/samepod/identity/sandbox"
-)
+import "github.com/samepod/samepod/identity/sandbox"
 
 // DecodePool says what a Pool means. A Pool that does not say how it recycles deletes
 // (pool_types.go); one that says what nobody knows, or cannot be understood, is
@@ -24,10 +21,4 @@ func DecodePool(object map[string]any) sandbox.Pool {
 		p.Recycle = sandbox.RecycleUnknown
 	}
 	return p
-}
-
-// Keep is what must be kept of Pods for [Refuse] and for the Index; containers, where
-// pins are of containers too.
-func Keep(containers bool) identity.Keep {
-	return identity.Keep{Owners: []string{Kind, PoolKind}, Marks: []string{labelPool, annotationRestart}, Containers: containers}
 }

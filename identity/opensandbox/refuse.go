@@ -13,6 +13,11 @@ const (
 	annotationRestart = "sandbox.opensandbox.io/restart-record"
 )
 
+// Keep says what has to be kept of Pods for [Refuse] and for ownership.
+func Keep() identity.Keep {
+	return identity.Keep{Owners: []string{Kind, PoolKind}, Marks: []string{labelPool, annotationRestart}}
+}
+
 // Refuse says that a Pod of a Pool is not, or no longer, the sandbox's by what stands on
 // the Pod, which must have been kept by [Keep]: another Pool's name, or that it is being
 // restarted, or was, in order to be taken away from this very sandbox. The record of a

@@ -41,12 +41,13 @@ func ParseMode(text string) (Mode, error) {
 	return 0, fmt.Errorf("%q; allowed: header, uri", text)
 }
 
-// Headers that are read, in lower case as Envoy sends them. Names with '_' are other
-// headers, as they are to the ingress.
+// Headers that are read, in lower case as Envoy sends them. The Pod must get none of
+// them: the ingress removes all but the old one. Names with '_' are other headers, as
+// they are to the ingress.
 const (
-	headerRoute    = "opensandbox-ingress-to"
-	headerOldRoute = "open-sandbox-ingress"
-	headerToken    = "opensandbox-secure-access"
+	RouteHeader    = "opensandbox-ingress-to"
+	OldRouteHeader = "open-sandbox-ingress"
+	TokenHeader    = "opensandbox-secure-access"
 )
 
 // Routes reads routes, in the ingress's order of precedence, and says what a request
@@ -74,12 +75,12 @@ func (r Routes) Claim(req identity.Request) (identity.Claim, error) {
 	if err != nil {
 		return identity.Claim{}, err
 	}
-	token, present, err := req.Header(headerToken)
+	token, present, err := req.Header(TokenHeader)
 	if err != nil {
 		return identity.Claim{}, err
 	}
 	if token = strings.TrimSpace(token); present && token == "" {
-		return identity.Claim{}, malformed("header "+headerToken, "must not be empty")
+		return identity.Claim{}, malformed("header "+TokenHeader, "must not be empty")
 	}
 	c.Access.Token = identity.Secret(token)
 	return c, nil
@@ -87,7 +88,7 @@ func (r Routes) Claim(req identity.Request) (identity.Claim, error) {
 
 // labelClaim reads the route of [HeaderMode].
 func labelClaim(req identity.Request) (identity.Claim, error) {
-	for _, name := range [...]string{headerRoute, headerOldRoute} {
+	for _, name := range [...]string{RouteHeader, OldRouteHeader} {
 		value, present, err := req.Header(name)
 		if err != nil {
 			return identity.Claim{}, err
@@ -98,7 +99,7 @@ func labelClaim(req identity.Request) (identity.Claim, error) {
 	}
 	host := req.Host()
 	if host == "" {
-		return identity.Claim{}, &identity.ClaimError{Fault: identity.ClaimMissing, Detail: "neither header " + headerRoute + " nor Host is in the request"}
+		return identity.Claim{}, &identity.ClaimError{Fault: identity.ClaimMissing, Detail: "neither header " + RouteHeader + " nor Host is in the request"}
 	}
 	label, _, _ := strings.Cut(firstLabel(host), ":")
 	return parseLabel("Host", strings.ToLower(label))

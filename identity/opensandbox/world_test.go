@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/samepod/samepod/identity"
 	"github.com/samepod/samepod/identity/opensandbox"
@@ -13,7 +12,7 @@ import (
 )
 
 // The vocabulary of this package's tests: objects as the API has them, changed by
-// edits, and a world of them and of Pods.
+// edits, Pods, and requests. What is made of them together is a play, in play_test.go.
 
 const (
 	x, y, v6 = "10.0.0.1", "10.0.0.2", "fd00::1"
@@ -161,69 +160,6 @@ func podPhase(f identity.Phase) podOption   { return func(p *identity.Pod) { p.P
 func container(id string) podOption         { return func(p *identity.Pod) { p.Container = id } }
 func controlled(o identity.Owner) podOption { return func(p *identity.Pod) { p.Owner = o } }
 func terminating(p *identity.Pod)           { p.Terminating = true }
-
-// world is an Index over these BatchSandboxes (map[string]any), Pools and Pods, and
-// engine is what is particular.
-type world struct {
-	index     *sandbox.Index
-	sandboxes *sandbox.Feed[sandbox.Sandbox]
-	pools     *sandbox.Feed[sandbox.Pool]
-	pods      *identity.Feed
-}
-
-func newWorld(engine sandbox.Engine, things ...any) *world {
-	index := identity.NewIndex(identity.HistoryConfig{Addresses: 16, Tenures: 4})
-	if engine.InScope == nil {
-		engine.InScope = func(string) bool { return true }
-	}
-	if engine.Access == nil {
-		engine.Access = opensandbox.Keys{}.Access
-	}
-	engine.PoolKind, engine.Refuse = opensandbox.PoolKind, opensandbox.Refuse
-	w := &world{index: sandbox.NewIndex(engine, index), pods: index.NewFeed("pods", "told", time.Hour)}
-	w.sandboxes = w.index.NewFeed("batchsandboxes", "told", time.Hour)
-	w.pools = w.index.NewPoolFeed("pools", "told", time.Hour)
-	w.sandboxes.Replace(nil, time.Now())
-	w.pools.Replace(nil, time.Now())
-	w.pods.Replace(nil, time.Now())
-	return w.with(things...)
-}
-
-// with adds or updates.
-func (w *world) with(things ...any) *world {
-	for _, thing := range things {
-		switch thing := thing.(type) {
-		case map[string]any:
-			w.sandboxes.Apply(opensandbox.Decode(thing, nil), time.Now())
-		case sandbox.Pool:
-			w.pools.Apply(thing, time.Now())
-		case identity.Pod:
-			w.pods.Apply(thing, time.Now())
-		}
-	}
-	return w
-}
-
-// without deletes a Pod, or a BatchSandbox.
-func (w *world) without(thing any) *world {
-	switch thing := thing.(type) {
-	case map[string]any:
-		s := opensandbox.Decode(thing, nil)
-		w.sandboxes.Delete(s.NamespacedName, s.UID, time.Now())
-	case identity.Pod:
-		w.pods.Delete(thing.NamespacedName, thing.UID, time.Now())
-	}
-	return w
-}
-
-// claim is on the sandbox a, by a plain route.
-func claim(options ...func(*identity.Claim)) identity.Claim {
-	c := identity.Claim{Sandbox: "a", Port: 44772, Authorized: true}
-	for _, o := range options {
-		o(&c)
-	}
-	return c
-}
 
 // request is what a dialect reads of one.
 type request struct {
