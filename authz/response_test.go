@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,8 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/samepod/samepod/identity"
 )
 
 // TestReasons is the contract of design section 5: word and status of every
@@ -118,11 +121,24 @@ func TestDetailReachesTheCaller(t *testing.T) {
 }
 
 func TestAllow(t *testing.T) {
-	for _, tc := range []struct{ upstream, want string }{
-		{"10.0.0.1:80", "10.0.0.1:80"},
-		{"[fd00::1]:44772", "[fd00::1]:44772"},
+	type fields map[string]string
+	for _, tc := range []struct {
+		upstream          string
+		verdict           Verdict
+		metadata, headers fields // besides the ones of every allow
+	}{
+		{"10.0.0.1:80", Verdict{}, nil, nil},
+		{"[fd00::1]:44772", Verdict{}, nil, nil},
+		{"10.0.0.1:80", Verdict{Path: "/rest?a=b"}, nil, fields{":path": "/rest?a=b"}},
+		{"10.0.0.1:80", Verdict{Sandbox: identity.NamespacedName{Namespace: "ns", Name: "sandbox-s"}, SandboxID: "s"}, fields{"samepod_sandbox": "ns/sandbox-s", "samepod_sandbox_id": "s"}, nil},
+		{"10.0.0.1:80", Verdict{Sandbox: identity.NamespacedName{Namespace: "ns", Name: "s"}, SandboxID: "s", Renew: true}, fields{"samepod_sandbox": "ns/s", "samepod_sandbox_id": "s", "samepod_renew": "true"}, nil},
 	} {
-		resp := response(Verdict{Reason: SamePod, Upstream: netip.MustParseAddrPort(tc.upstream), UID: "U-a"}, "the-decision")
+		v := tc.verdict
+		v.Reason, v.Upstream, v.UID = SamePod, netip.MustParseAddrPort(tc.upstream), "U-a"
+		metadata, headers := map[string]string{"samepod_upstream": tc.upstream, "samepod_pod_uid": "U-a", "samepod_decision": "the-decision"}, map[string]string{"x-samepod-pod-uid": "U-a"}
+		maps.Copy(metadata, tc.metadata)
+		maps.Copy(headers, tc.headers)
+		resp := response(v, "the-decision")
 		if resp.GetStatus() == nil || resp.GetStatus().GetCode() != 0 || resp.GetOkResponse() == nil {
 			t.Errorf("%s: %v is no allow", tc.upstream, resp)
 		}
@@ -130,11 +146,11 @@ func TestAllow(t *testing.T) {
 		for k, v := range resp.GetDynamicMetadata().GetFields() {
 			got[k] = v.GetStringValue()
 		}
-		if diff := cmp.Diff(map[string]string{"samepod_upstream": tc.want, "samepod_pod_uid": "U-a", "samepod_decision": "the-decision"}, got); diff != "" {
+		if diff := cmp.Diff(metadata, got); diff != "" {
 			t.Errorf("metadata (-want +got):\n%s", diff)
 		}
 		ok := resp.GetOkResponse()
-		if diff := cmp.Diff(map[string]string{"x-samepod-pod-uid": "U-a"}, denialHeaders(t, ok.GetHeaders())); diff != "" {
+		if diff := cmp.Diff(headers, denialHeaders(t, ok.GetHeaders())); diff != "" {
 			t.Errorf("headers (-want +got):\n%s", diff)
 		}
 		//nolint:staticcheck // deprecated, and overriding our metadata where it is set

@@ -65,6 +65,9 @@ func (s *Server) Check(ctx context.Context, req *authv3.CheckRequest) (resp *aut
 	s.decide(ctx, req, &d)
 	s.record(ctx, &d)
 	s.config.Metrics.observe(d.verdict.Reason, time.Since(d.started))
+	if d.verdict.Reason == SamePod && d.target.HintDiffers {
+		s.config.Metrics.hints.Inc()
+	}
 	return response(d.verdict, d.id), nil
 }
 

@@ -42,7 +42,16 @@ func deny(r Reason) Verdict { return Verdict{Reason: r} }
 // Where what was watched is not enough the Verdict asks for confirmation, and denies:
 // the server reads, then decides again on what it then knows.
 func (p *Policy) decide(c identity.Claim, t identity.Target) Verdict {
-	v, pod := &t.View, &t.View.Pod
+	if v := p.open(c, t); v.Reason != SamePod {
+		return v
+	}
+	return p.same(c, t)
+}
+
+// open asks what comes before the Pod: whether it is known and may be reached at all.
+// [SamePod] goes on; it is no allow yet, for it has no address.
+func (p *Policy) open(c identity.Claim, t identity.Target) Verdict {
+	v := &t.View
 	switch {
 	case v.Freshness == identity.NotSynced:
 		return deny(NotSynced)
@@ -60,11 +69,18 @@ func (p *Policy) decide(c identity.Claim, t identity.Target) Verdict {
 
 	case !p.Scope.Contains(namespace(c, t)):
 		return Verdict{Reason: TargetNotAllowed, rule: "scope.namespaces"}
-	case v.Found && !pod.Selected:
+	case v.Found && !v.Pod.Selected:
 		return Verdict{Reason: TargetNotAllowed, rule: "scope.selector"}
 	case !p.Ports.Contains(c.Port):
 		return Verdict{Reason: PortNotAllowed, rule: "ports"}
+	}
+	return deny(SamePod)
+}
 
+// same asks whether it is the Pod, and then whether it is the address.
+func (p *Policy) same(c identity.Claim, t identity.Target) Verdict {
+	v, pod := &t.View, &t.View.Pod
+	switch {
 	case podReason(t.State) != SamePod:
 		return Verdict{Reason: podReason(t.State), rule: t.Why}
 	case !v.Found:

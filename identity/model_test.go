@@ -68,6 +68,7 @@ func TestModel(t *testing.T) {
 				Terminating:    rapid.Bool().Draw(t, "terminating"),
 				HostNetwork:    rapid.Bool().Draw(t, "hostNetwork"),
 				Mirror:         rapid.Bool().Draw(t, "mirror"),
+				Owner:          identity.Owner{UID: rapid.SampledFrom([]identity.UID{"", "O1", "O2"}).Draw(t, "owner")},
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
@@ -103,6 +104,12 @@ func TestModel(t *testing.T) {
 						}
 					}
 				}
+				for _, owner := range []identity.UID{"O1", "O2", "never"} {
+					v, live := index.LookOwned(owner, netip.Addr{})
+					if got, want := fmt.Sprint(live, m.rank(v.Pod, owner)), m.owned(owner); got != want {
+						t.Fatalf("owned by %s: %s, want %s", owner, got, want)
+					}
+				}
 				if got, want := index.Size(), m.size(ips); got != want || len(index.Shared()) != want.Shared {
 					t.Fatalf("size = %+v, shared %v, want %+v", got, index.Shared(), want)
 				}
@@ -128,6 +135,36 @@ func (m *model) answer(n identity.NamespacedName, a netip.Addr) string {
 		}
 	}
 	return fmt.Sprintf("found %v %q addr %v holds %v node %v others %d", found, target.UID, a, slices.Contains(target.IPs, a), node, others)
+}
+
+// rank says how good an answer p is to who owns it: a live Pod before one that is being
+// deleted before one that has ended before none.
+func (m *model) rank(p identity.Pod, owner identity.UID) int {
+	switch {
+	case m.pods[p.NamespacedName].Owner.UID != owner || p.Owner.UID != owner:
+		return 0
+	case p.Phase == identity.PhaseSucceeded || p.Phase == identity.PhaseFailed:
+		if p.Terminating {
+			return 2
+		}
+		return 1
+	case p.Terminating:
+		return 2
+	}
+	return 3
+}
+
+// owned is how many live Pods the owner has, and the rank of the best.
+func (m *model) owned(owner identity.UID) string {
+	live, best := 0, 0
+	for _, p := range m.pods {
+		r := m.rank(p.Pod, owner)
+		best = max(best, r)
+		if r == 3 {
+			live++
+		}
+	}
+	return fmt.Sprint(live, best)
 }
 
 func (m *model) size(ips []netip.Addr) identity.Size {

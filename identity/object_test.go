@@ -14,6 +14,7 @@ import (
 // TestObject changes one thing of a valid object a line.
 func TestObject(t *testing.T) {
 	type object = identity.Object
+	owner := identity.Owner{Kind: "Sandbox.agents.x-k8s.io", Name: "s", UID: "S"}
 	base := object{
 		Namespace: "ns", Name: "a", UID: "A", Phase: "Running", Ready: true,
 		PodIP: x, PodIPs: []string{x, v6}, HostIP: nodeAddress, HostIPs: []string{nodeAddress},
@@ -38,6 +39,12 @@ func TestObject(t *testing.T) {
 		}},
 		{"the single field alone", func(o *object) { o.PodIPs = nil }, "", func(p *identity.Pod) { p.IPs = addrs(x) }},
 		{"the list alone", func(o *object) { o.PodIP = "" }, "", nil},
+		{"a controller of another kind is not kept", func(o *object) { o.Owner = identity.Owner{Kind: "Job.batch", Name: "j", UID: "J"} }, "", nil},
+		{"a controller", func(o *object) { o.Owner = owner }, "", func(p *identity.Pod) { p.Owner = owner }},
+		{"marks: labels before annotations, and no others", func(o *object) {
+			o.Labels, o.Annotations = map[string]string{"k": "label", "l": "x"}, map[string]string{"k": "annotation", "m": ""}
+		}, "", func(p *identity.Pod) { p.Marks = map[string]string{"k": "label", "m": ""} }},
+		{"the container", func(o *object) { o.Container = "x://1" }, "", func(p *identity.Pod) { p.Container = "x://1" }},
 		{"a mapped address is unmapped", func(o *object) { o.PodIP, o.PodIPs = "", []string{"::ffff:" + x} }, "", func(p *identity.Pod) { p.IPs = addrs(x) }},
 
 		{"no uid", func(o *object) { o.UID = "" }, "metadata.uid", func(p *identity.Pod) { p.UID = "" }},
@@ -55,7 +62,10 @@ func TestObject(t *testing.T) {
 		if tc.want != nil {
 			tc.want(&want)
 		}
-		got, err := o.Pod(identity.Keep{Selected: func(labels map[string]string) bool { _, no := labels["no"]; return !no }})
+		got, err := o.Pod(identity.Keep{
+			Selected: func(labels map[string]string) bool { _, no := labels["no"]; return !no },
+			Owners:   []string{owner.Kind}, Marks: []string{"k", "m"}, Containers: true,
+		})
 		field := ""
 		if e, ok := errors.AsType[*identity.FieldError](err); ok {
 			field = e.Field

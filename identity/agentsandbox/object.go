@@ -153,16 +153,16 @@ func (r *reader) conditions(s *sandbox.Sandbox) {
 	}
 }
 
-// A Query is one list request (metav1.ListOptions) of a namespace, or of all.
-type Query struct{ FieldSelector, LabelSelector string }
+// A Query is one question to the API server: for the object of a name, or else for those
+// with a label.
+type Query struct {
+	Name         string
+	Label, Value string
+}
 
-// Queries find every Sandbox that callers may call by this id. There are none for what
-// cannot be one: a selector must not be written by a caller.
-func Queries(id string) []Query {
-	if !isLabel(id) {
-		return nil
-	}
-	return []Query{{FieldSelector: "metadata.name=" + id}, {LabelSelector: idLabel + "=" + id}}
+// Queries find every Sandbox that a claim may mean.
+func Queries(c identity.Claim) []Query {
+	return []Query{{Name: c.Sandbox}, {Label: idLabel, Value: c.Sandbox}}
 }
 
 // reader reads fields of an object, and remembers what was wrong first.

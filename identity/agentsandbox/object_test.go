@@ -111,12 +111,9 @@ func TestMalformed(t *testing.T) {
 }
 
 func TestQueries(t *testing.T) {
-	want := []agentsandbox.Query{{FieldSelector: "metadata.name=a"}, {LabelSelector: "opensandbox.io/id=a"}}
-	if diff := cmp.Diff(want, agentsandbox.Queries("a")); diff != "" {
+	want := []agentsandbox.Query{{Name: "a"}, {Label: "opensandbox.io/id", Value: "a"}}
+	if diff := cmp.Diff(want, agentsandbox.Queries(identity.Claim{Sandbox: "a"})); diff != "" {
 		t.Error(diff)
-	}
-	if got := agentsandbox.Queries("a,metadata.namespace!=b"); got != nil {
-		t.Errorf("a caller writes selectors: %v", got)
 	}
 }
 

@@ -48,6 +48,9 @@ func (x *Index) Confirm(ctx context.Context, c identity.Claim, t identity.Target
 // read asks for the sandbox of t, or for every one that the claim may mean.
 func (x *Index) read(ctx context.Context, c identity.Claim, t identity.Target) (identity.Target, *Sandbox, error) {
 	var called []*Sandbox
+	if t.SandboxUID == "" && !x.finds.Allow() {
+		return identity.Target{}, nil, ErrBusy
+	}
 	if t.SandboxUID != "" {
 		s, found, err := x.engine.Live.Get(ctx, t.SandboxKind, t.Sandbox)
 		if err != nil {
@@ -72,11 +75,15 @@ func (x *Index) read(ctx context.Context, c identity.Claim, t identity.Target) (
 		called[i] = x.newer(s)
 	}
 	s, state := one(called, c, x.engine.InScope)
-	if s == nil {
-		t.State, t.Sandbox, t.SandboxUID = state, identity.NamespacedName{}, ""
-		return x.worst(t, now), nil, nil
+	switch {
+	case s != nil:
+		return x.worst(x.resolve(c, s, now), now), s, nil
+	case t.SandboxUID != "":
+		t.State = identity.SandboxGone
+	default:
+		t.State = state
 	}
-	return x.worst(x.resolve(c, s, now), now), s, nil
+	return x.worst(t, now), nil, nil
 }
 
 // newer is what the watch has of s, if that is newer. It must be called with mu held.
@@ -115,6 +122,10 @@ func (x *Index) pin(ctx context.Context, s *Sandbox, t *identity.Target) error {
 	p := Pin{Sandbox: s.UID, Pod: pod.UID, Generation: s.Generation}
 	if policy.Containers {
 		p.Container = pod.Container
+		if p.Container == "" {
+			t.State, t.Why = identity.NotAssigned, "its container has not started"
+			return nil
+		}
 	}
 	if policy.Annotate {
 		_, err = x.engine.Live.Annotate(ctx, *s, p.Text(policy.Key))

@@ -18,7 +18,7 @@ type Engine struct {
 	// the Pod then gets ("" for the request's own). It is asked for every sandbox.
 	Access func(identity.Claim, *Sandbox) (state identity.TargetState, path string)
 	// Refuse says that this Pod is not s's by its own marks; [identity.Bound] if it may be.
-	Refuse func(*Sandbox, *identity.Pod) identity.TargetState
+	Refuse func(*Sandbox, identity.Pod) identity.TargetState
 	// Assert says that a cluster of the operator's picks the host: the address that the
 	// engine publishes must be the Pod's.
 	Assert bool

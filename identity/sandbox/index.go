@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/samepod/samepod/identity"
 )
 
@@ -17,6 +19,7 @@ type Index struct {
 	pods   *identity.Index
 	pins   *memory
 	reads  chan struct{} // one for each live read under way
+	finds  *rate.Limiter // of reads for names that are not known
 	unkept atomic.Bool   // a pin had to be kept in memory
 
 	mu     sync.RWMutex
@@ -26,13 +29,17 @@ type Index struct {
 	words  []*identity.Word
 }
 
-// mostReads bounds what callers of unknown sandboxes can make the API server do.
-const mostReads = 32
+// What callers can make the API server do: so many reads at a time, and so many a second
+// for names that nobody knows, which anybody can make up.
+const (
+	mostReads      = 32
+	findsPerSecond = 50
+)
 
 // NewIndex makes an Index of the sandboxes of an engine, whose Pods are in pods.
 func NewIndex(e Engine, pods *identity.Index) *Index {
 	return &Index{
-		engine: e, pods: pods, pins: newMemory(), reads: make(chan struct{}, mostReads),
+		engine: e, pods: pods, pins: newMemory(), reads: make(chan struct{}, mostReads), finds: rate.NewLimiter(findsPerSecond, 2*findsPerSecond),
 		names:  map[string][]*Sandbox{},
 		claims: map[identity.NamespacedName][]*Sandbox{},
 		pools:  map[identity.NamespacedName]Recycle{},
@@ -92,9 +99,7 @@ func (s *Sandbox) active() []identity.NamespacedName {
 	}
 	var all []identity.NamespacedName
 	for _, name := range s.Pods {
-		if pod := (identity.NamespacedName{Namespace: s.Namespace, Name: name}); !slices.Contains(all, pod) {
-			all = append(all, pod)
-		}
+		all = append(all, identity.NamespacedName{Namespace: s.Namespace, Name: name})
 	}
 	return all
 }

@@ -71,7 +71,7 @@ func ParsePin(text string, key []byte) (Pin, error) {
 	p.Sandbox, errs[0] = identity.ParseUID(value[0])
 	p.Pod, errs[1] = identity.ParseUID(value[1])
 	p.Generation, errs[2] = strconv.ParseInt(value[2], 10, 64)
-	if errors.Join(errs[:]...) != nil {
+	if errors.Join(errs[:]...) != nil || strings.ContainsFunc(value[3], func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return Pin{}, errForm
 	}
 	if value[3] != "-" {

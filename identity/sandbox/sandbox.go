@@ -25,7 +25,7 @@ type Sandbox struct {
 	// controls itself.
 	Pool string
 	// Pods are the names of the Pods of the Pool that are its own now: given to it,
-	// and not taken back in any step of the way.
+	// and not taken back in any step of the way. Each is there once.
 	Pods []string
 	// Released says that it was given Pods that it has no more.
 	Released bool

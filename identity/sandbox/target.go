@@ -82,7 +82,7 @@ func (x *Index) resolve(c identity.Claim, s *Sandbox, now time.Time) identity.Ta
 	if t.State != identity.Bound || !t.View.Found {
 		return t
 	}
-	if t.State = x.engine.Refuse(s, &t.View.Pod); t.State != identity.Bound {
+	if t.State = x.engine.Refuse(s, t.View.Pod); t.State != identity.Bound {
 		return t
 	}
 	if !published {
@@ -119,11 +119,18 @@ func (x *Index) owned(t *identity.Target, s *Sandbox, recorded netip.Addr) {
 	switch {
 	case live > 1:
 		t.State, t.Why = identity.SandboxAmbiguous, "it controls several live Pods"
-	case !t.View.Found && x.pins.of(s) == (Pin{}):
+	case !t.View.Found && !x.lost(s):
 		t.State, t.Why = identity.NotAssigned, "it has no Pod"
 	case t.View.Found && t.View.Pod.Owner.Kind != s.Kind:
 		t.State = identity.PodForeign
 	}
+}
+
+// lost reports whether s had a Pod that was let through, and that nothing replaces: it
+// is then not a Pod that is still to come.
+func (x *Index) lost(s *Sandbox) bool {
+	p := x.pins.of(s)
+	return p != (Pin{}) && !x.engine.Pins.Follow && s.Generation <= p.Generation
 }
 
 // pooled finds the Pod of a sandbox that is given one of a Pool. The Pod does not say
