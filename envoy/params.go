@@ -127,9 +127,10 @@ type Params struct {
 	// SetsPath lets samepod give the Pod another :path than the caller's, for dialects
 	// that name the Pod in it. It needs PathHardening.
 	SetsPath bool
-	// HidesHost gives Pods another :authority than the caller's, for dialects that have
-	// a secret of the caller's in it.
-	HidesHost bool
+	// SetsHost lets samepod give the Pod its own address as :authority, for dialects in
+	// which the caller's may let its bearer in. A route that rewrites it would not do:
+	// Envoy then tells the Pod the caller's, as x-envoy-original-host.
+	SetsHost bool
 
 	// CIDRs and Ports bound the addresses that upstream_rbac lets through; none is
 	// any. Where nothing asserts, samepod alone bounds them.

@@ -123,10 +123,17 @@ func (v view) ClaimsEndHere() []string {
 
 // MaySet are the headers that samepod may set, as a regular expression.
 func (v view) MaySet() string {
+	all := []string{"x-samepod-pod-uid"}
 	if v.SetsPath {
-		return "^(x-samepod-pod-uid|:path)$"
+		all = append(all, ":path")
 	}
-	return "^x-samepod-pod-uid$"
+	if v.SetsHost {
+		all = append(all, ":authority")
+	}
+	if len(all) == 1 {
+		return "^" + all[0] + "$"
+	}
+	return "^(" + strings.Join(all, "|") + ")$"
 }
 
 // permission is one CIDR with one range of ports.

@@ -246,6 +246,7 @@ func defaultConfig() configFile {
 
 // settings is the configuration in the words of the packages that use it.
 type settings struct {
+	dialect  dialect
 	claims   authz.Mapping
 	policy   authz.Policy
 	selector labels.Selector
@@ -284,7 +285,7 @@ func (c *configFile) settings() (settings, error) {
 	if c.Ports == nil {
 		return settings{}, fmt.Errorf("ports: %w", errNoPorts)
 	}
-	s := settings{history: identity.HistoryConfig{Addresses: c.History.Addresses, Tenures: c.History.Tenures, TTL: c.History.TTL}}
+	s := settings{dialect: c.Dialect, history: identity.HistoryConfig{Addresses: c.History.Addresses, Tenures: c.History.Tenures, TTL: c.History.TTL}}
 	s.policy.Ports = c.Ports.ports
 	var errScope, errAddresses, errSelector, errClaims error
 	s.policy.Scope, errScope = authz.ParseScope(c.Scope.Namespaces)

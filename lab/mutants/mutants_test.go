@@ -35,6 +35,10 @@ var mutants = []struct {
 	{"a mapped address is another key", "identity/addr.go", "return addr.Unmap(), nil", "return addr, nil", "TestParseAddr$"},
 	{"any text of an address is taken", "identity/addr.go", "case string(ap.AppendTo(canonical[:0])) != s:", "case string(ap.AppendTo(canonical[:0])) == \"\":", "TestParseAddrPort$"},
 	{"an object with two truths is believed", "identity/object.go", "p.Malformed = first.Error()", "", "TestObject$"},
+	{"a Pod stays with a controller that it lost", "identity/index.go", "if owner := prev.Owner.UID; owner != \"\" {", "if owner := prev.Owner.UID; false {", "TestModel$"},
+	{"a dead Pod counts as a second one", "identity/index.go", "if alive {\n\t\t\tlive++\n\t\t}", "live++", "TestModel$"},
+	{"a change wakes nobody", "identity/feed.go", "func (f *Feed) Apply(pod Pod, at time.Time) {\n\tx := f.index\n\tdefer x.Ring() // after the lock\n", "func (f *Feed) Apply(pod Pod, at time.Time) {\n\tx := f.index\n", "TestBell$"},
+	{"every controller is remembered", "identity/object.go", "if slices.Contains(keep.Owners, o.Owner.Kind) {", "if !slices.Contains([]string{}, o.Owner.Kind) {", "TestObject$"},
 
 	{"a Pod in a warm pool is let through", "identity/agentsandbox/refuse.go", "pod.Marks[warmPoolLabel]; waits {", "pod.Marks[warmPoolLabel]; false && waits {", "TestCases$"},
 	{"a Sandbox in a warm pool is somebody's", "identity/agentsandbox/object.go", "Unassigned: r.waits(),", "", "TestCases$"},
@@ -47,10 +51,6 @@ var mutants = []struct {
 	{"the hint is dialled", "identity/agentsandbox/route.go", "c.Port = r.DefaultPort\n\t}", "c.Port = r.DefaultPort\n\t}\n\tc.Recorded, _ = identity.ParseAddrPort(c.Hint.String() + \":8888\")", "TestClaim$"},
 	{"the default port is taken for a malformed one", "identity/agentsandbox/route.go", "c.Port, err = identity.ParsePort(text)\n\t\treturn err", "c.Port, _ = identity.ParsePort(text)\n\t\treturn nil", "TestBadClaims$"},
 	{"header and path may name two Sandboxes", "identity/agentsandbox/route.go", "case c.Sandbox != \"\" && c.Sandbox != p.Sandbox:", "case false:", "TestBadClaims$"},
-	{"a Pod stays with a controller that it lost", "identity/index.go", "if owner := prev.Owner.UID; owner != \"\" {", "if owner := prev.Owner.UID; false {", "TestModel$"},
-	{"a dead Pod counts as a second one", "identity/index.go", "if alive {\n\t\t\tlive++\n\t\t}", "live++", "TestModel$"},
-	{"a change wakes nobody", "identity/feed.go", "func (f *Feed) Apply(pod Pod, at time.Time) {\n\tx := f.index\n\tdefer x.Ring() // after the lock\n", "func (f *Feed) Apply(pod Pod, at time.Time) {\n\tx := f.index\n", "TestBell$"},
-	{"every controller is remembered", "identity/object.go", "if slices.Contains(keep.Owners, o.Owner.Kind) {", "if !slices.Contains([]string{}, o.Owner.Kind) {", "TestObject$"},
 
 	{"the first of two sandboxes is meant", "identity/sandbox/target.go", "return nil, identity.SandboxAmbiguous", "return found, identity.Bound", "TestTarget$"},
 	{"sandboxes out of scope are named", "identity/sandbox/target.go", "case !inScope(s.Namespace), c.Namespace", "case c.Namespace", "TestTarget$"},
