@@ -59,6 +59,9 @@ func allowed(v Verdict, decision string) *authv3.CheckResponse {
 	if v.Path != "" {
 		headers = append(headers, overwrite(":path", v.Path))
 	}
+	if v.OwnHost {
+		headers = append(headers, overwrite(":authority", v.Upstream.String()))
+	}
 	fields := map[string]*structpb.Value{
 		UpstreamKey: structpb.NewStringValue(v.Upstream.String()),
 		UIDKey:      structpb.NewStringValue(string(v.UID)),

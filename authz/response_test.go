@@ -130,6 +130,7 @@ func TestAllow(t *testing.T) {
 		{"10.0.0.1:80", Verdict{}, nil, nil},
 		{"[fd00::1]:44772", Verdict{}, nil, nil},
 		{"10.0.0.1:80", Verdict{Path: "/rest?a=b"}, nil, fields{":path": "/rest?a=b"}},
+		{"[fd00::1]:80", Verdict{OwnHost: true}, nil, fields{":authority": "[fd00::1]:80"}},
 		{"10.0.0.1:80", Verdict{Sandbox: identity.NamespacedName{Namespace: "ns", Name: "sandbox-s"}, SandboxID: "s"}, fields{"samepod_sandbox": "ns/sandbox-s", "samepod_sandbox_id": "s"}, nil},
 		{"10.0.0.1:80", Verdict{Sandbox: identity.NamespacedName{Namespace: "ns", Name: "s"}, SandboxID: "s", Renew: true}, fields{"samepod_sandbox": "ns/s", "samepod_sandbox_id": "s", "samepod_renew": "true"}, nil},
 	} {

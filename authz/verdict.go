@@ -15,6 +15,8 @@ type Verdict struct {
 	UID      identity.UID
 	// Path is what the Pod gets as :path, or "" for what the caller sent.
 	Path string
+	// OwnHost says that the Pod gets Upstream as :authority, and not what the caller sent.
+	OwnHost bool
 	// Sandbox is the engine's object as <namespace>/<name>, SandboxID what the caller
 	// calls it, and Renew says that it asks for its life to be prolonged by use: for
 	// Envoy's access log.
@@ -111,7 +113,7 @@ func (p *Policy) same(c identity.Claim, t identity.Target) Verdict {
 	case t.Pin == identity.PinWanted, t.Reread && !t.Live:
 		return Verdict{Reason: Overloaded, confirm: true}
 	}
-	allow := Verdict{Reason: SamePod, Upstream: netip.AddrPortFrom(v.Addr, c.Port), UID: pod.UID, Path: t.Path}
+	allow := Verdict{Reason: SamePod, Upstream: netip.AddrPortFrom(v.Addr, c.Port), UID: pod.UID, Path: t.Path, OwnHost: c.HidesHost}
 	if c.Sandbox != "" {
 		allow.Sandbox, allow.SandboxID, allow.Renew = t.Sandbox, c.Sandbox, t.Renew
 	}

@@ -16,6 +16,7 @@ import (
 	"math"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,6 +121,16 @@ type Params struct {
 	ClaimHeaders      []string
 	ClaimMetadata     []string
 	ContextExtensions map[string]string
+	// PrivateHeaders are request headers that end here too, though samepod does not
+	// read them: no Pod gets to see them.
+	PrivateHeaders []string
+	// SetsPath lets samepod give the Pod another :path than the caller's, for dialects
+	// that name the Pod in it. It needs PathHardening.
+	SetsPath bool
+	// SetsHost lets samepod give the Pod its own address as :authority, for dialects in
+	// which the caller's may let its bearer in. A route that rewrites it would not do:
+	// Envoy then tells the Pod the caller's, as x-envoy-original-host.
+	SetsHost bool
 
 	// CIDRs and Ports bound the addresses that upstream_rbac lets through; none is
 	// any. Where nothing asserts, samepod alone bounds them.
@@ -229,6 +240,8 @@ func (p Params) Validate() error {
 		return problem("endpoint", "missing; assert renders a cluster of these hosts, to stand where yours does")
 	case p.Upstream != Assert && len(p.Endpoints) > 0:
 		return problem("endpoint", "%v; allowed with --upstream assert only: samepod returns the address", p.Endpoints[0])
+	case p.SetsPath && !p.PathHardening:
+		return problem("path-form", "samepod reads the path; it needs path-hardening")
 	case p.MaxRequests == 0:
 		return problem("max-requests", "0; allowed: a positive number")
 	}
@@ -261,7 +274,7 @@ func (p Params) validateAddresses() error {
 }
 
 func (p Params) validateTexts() error {
-	for _, h := range p.ClaimHeaders {
+	for _, h := range slices.Concat(p.ClaimHeaders, p.PrivateHeaders) {
 		if !headerName.MatchString(h) {
 			return problem("claim header", "%q; allowed: a header name in lower case", h)
 		}

@@ -112,13 +112,28 @@ func (v view) Extensions() []contextExtension {
 // ClaimsEndHere are the headers that no Pod gets to see: those that samepod reads,
 // and its default ones even where it reads others, since a Pod may trust them.
 func (v view) ClaimsEndHere() []string {
-	all := slices.Clone(v.ClaimHeaders)
+	all := slices.Concat(v.ClaimHeaders, v.PrivateHeaders)
 	for _, h := range []string{"x-samepod-target", "x-samepod-expect-pod-uid", "x-samepod-recorded", "x-samepod-port"} {
 		if !slices.Contains(all, h) {
 			all = append(all, h)
 		}
 	}
 	return all
+}
+
+// MaySet are the headers that samepod may set, as a regular expression.
+func (v view) MaySet() string {
+	all := []string{"x-samepod-pod-uid"}
+	if v.SetsPath {
+		all = append(all, ":path")
+	}
+	if v.SetsHost {
+		all = append(all, ":authority")
+	}
+	if len(all) == 1 {
+		return "^" + all[0] + "$"
+	}
+	return "^(" + strings.Join(all, "|") + ")$"
 }
 
 // permission is one CIDR with one range of ports.

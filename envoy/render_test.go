@@ -50,6 +50,8 @@ func prefixes(texts ...string) (out []netip.Prefix) {
 
 var claimHeaders = []string{"x-samepod-target", "x-samepod-expect-pod-uid", "x-samepod-recorded", "x-samepod-port"}
 
+var openSandbox = []string{"opensandbox-ingress-to", "open-sandbox-ingress", "opensandbox-secure-access"}
+
 func replicas(texts ...string) (out []envoy.Replica) {
 	for _, s := range texts {
 		r, err := envoy.ParseReplica(s)
@@ -93,6 +95,18 @@ var cases = []struct {
 		p.UpstreamProtocol = envoy.Downstream
 		p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/etc/pods/ca.yaml", ClientSecret: "/etc/pods/client.yaml", Name: "pod.example.org", PodUIDPrefix: "spiffe://example.org/pod/"}
 		p.CORSOrigins, p.CORSHeaders = []string{"https://console.example.org", "http://localhost:3000"}, []string{"authorization"}
+	}},
+	{"filters-1.36-opensandbox-path", envoy.Filters, func(p *envoy.Params) {
+		p.Version, p.Upstream, p.ClaimHeaders = 36, envoy.Resolve, openSandbox
+		p.SetsPath, p.PathHardening, p.SetsHost = true, true, true
+	}},
+	{"filters-1.40-opensandbox", envoy.Filters, func(p *envoy.Params) {
+		p.ClaimHeaders, p.SetsHost = openSandbox, true
+		p.CORSOrigins, p.CORSHeaders = []string{"*"}, []string{"x-execd-access-token"}
+	}},
+	{"filters-1.40-agent-sandbox-path", envoy.Filters, func(p *envoy.Params) {
+		p.ClaimHeaders, p.PrivateHeaders = []string{"x-sandbox-id", "x-sandbox-namespace", "x-sandbox-port", "x-sandbox-uid", "x-sandbox-pod-ip"}, []string{"x-sandbox-timeout", "authorization"}
+		p.SetsPath, p.PathHardening = true, true
 	}},
 	{"clusters-1.36-tls", envoy.Clusters, func(p *envoy.Params) {
 		p.Version, p.Upstream, p.UpstreamTLS = 36, envoy.Resolve, envoy.UpstreamTLS{CASecret: "/etc/pods/ca.yaml", Name: "pod.example.org"}
@@ -280,6 +294,8 @@ func TestBadParams(t *testing.T) {
 		{"assert below 1.39", "upstream: assert: Envoy 1.38 cannot compare", func(p *envoy.Params) {
 			p.Version, p.Upstream, p.Endpoints = 38, envoy.Assert, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")}
 		}},
+		{"a path is read that Envoy leaves as it is", "path-form: samepod reads the path; it needs path-hardening", func(p *envoy.Params) { p.SetsPath = true }},
+		{"a private header that is none", `claim header: "A"`, func(p *envoy.Params) { p.PrivateHeaders = []string{"A"} }},
 		{"assert without hosts", "endpoint: missing", func(p *envoy.Params) { p.Upstream = envoy.Assert }},
 		{"resolve with hosts", "endpoint: 10.0.0.1:80; allowed with --upstream assert only", func(p *envoy.Params) { p.Endpoints = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")} }},
 		{"samepod at a name and at an address", "samepod: allowed: one of", func(p *envoy.Params) { p.Replicas[0].Name = envoy.HostPort{Host: "a", Port: 1} }},

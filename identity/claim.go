@@ -26,6 +26,9 @@ type Claim struct {
 	// Path is what the Pod must get as :path, or "" for what the request has. Where the
 	// sandbox asks for a signature that stands in the path it is Access.Path.
 	Path string
+	// HidesHost says that the Pod must not get :authority as the caller sent it, since
+	// that may let its bearer in: it gets its own address.
+	HidesHost bool
 	// Hint is the address that a client remembers of itself, without a claim to be
 	// right; invalid for none.
 	Hint netip.Addr

@@ -84,6 +84,8 @@ func TestRendered(t *testing.T) {
 				"--samepod-tls-name", "spiffe://example/samepod"},
 			"TLS without a client certificate": {"--samepod-tls-ca-secret", filepath.Join(l.Dir, "ca.yaml"), "--samepod-tls-name", "samepod.example"},
 			"both":                             append([]string{"--upstream", "both"}, bounds...),
+			"OpenSandbox":                      {"--dialect", "opensandbox", "--path-form", "--cors-origin", "*"},
+			"agent-sandbox":                    {"--dialect", "agent-sandbox"},
 			"assert":                           {"--upstream", "assert", "--endpoint", "10.0.0.1:44772", "--accept-unasserted"},
 			"options":                          {"--path-hardening", "--websocket=false", "--stream-duration", "0", "--samepod", "unix:///run/samepod/authz.sock", "--context-extension", "pod=ns/a", "--admin", ""},
 		} {

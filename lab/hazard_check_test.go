@@ -54,6 +54,7 @@ var unplayed = map[string]string{
 	"samepod-exposed":   "what samepod answers to whom it should not is authz's own tests; nothing is dialled",
 	"check-timeout":     "what an old verdict does is TestUIDCertificate; this is how old it may get",
 	"samepod-unproven":  "TestTLSRefused has the controls; what a false samepod can allow is every row that says something in its place",
+	"path-form":         "TestDialects has what samepod and the Pod get of such paths; the right Pod is reached",
 	"admin-open":        "what the admin interface can do is Envoy's documentation",
 }
 

@@ -25,6 +25,7 @@ const mostConfiguration = 64 << 20
 
 // checkFlags are the flags of samepod envoy check.
 type checkFlags struct {
+	dialectFlags
 	config, version, upstream, output string
 	options                           hazard.Options
 }
@@ -72,7 +73,8 @@ if there was nothing to judge: no such file, no answer, no configuration.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "samepod's configuration `file`: the claim's headers follow it. Without it, the defaults of the dialect claim")
+	flags.StringVar(&f.config, "config", "", "samepod's configuration `file`: the claim's headers follow it. Without it, the defaults of the --dialect")
+	f.dialectFlags.register(flags)
 	flags.StringVar(&f.version, "envoy-version", "", "`version` of Envoy, such as 1.40 or 1.40.0. Without it, what a dump says, and 1.40 for a bootstrap")
 	flags.StringVar(&f.options.Cluster, "cluster", envoy.DefaultParams().Cluster, "`name` of the protected cluster")
 	flags.StringVar(&f.upstream, "upstream", "", "the `arrangement` that is meant: resolve, assert or both. Without it, what the configuration looks like")
@@ -101,16 +103,17 @@ func (f *checkFlags) read() (hazard.Options, error) {
 		}
 	}
 	o.Version, o.Upstream = f.version, envoy.Arrangement(f.upstream)
-	claims := authz.DefaultMapping()
+	var conf *settings
 	if f.config != "" {
-		conf, err := loadConfig(f.config)
+		loaded, err := loadConfig(f.config)
 		if err != nil {
 			return o, err
 		}
-		claims = conf.claims
+		conf = &loaded
 	}
-	o.ClaimHeaders = claimHeaders(claims)
-	return o, nil
+	side, _, err := f.dialectFlags.read(conf)
+	o.ClaimHeaders, o.PrivateHeaders, o.SetsPath, o.SetsHost = side.reads, side.private, side.pathForm, side.setsHost
+	return o, err
 }
 
 // claimHeaders are the request headers that a claim is made of.

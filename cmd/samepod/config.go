@@ -208,14 +208,13 @@ func (c *configFile) settings() (settings, error) {
 	if c.Ports == nil {
 		return settings{}, fmt.Errorf("ports: %w", errNoPorts)
 	}
-	s := settings{history: identity.HistoryConfig{Addresses: c.History.Addresses, Tenures: c.History.Tenures, TTL: c.History.TTL}}
+	s := settings{dialect: c.Dialect, history: identity.HistoryConfig{Addresses: c.History.Addresses, Tenures: c.History.Tenures, TTL: c.History.TTL}}
 	s.policy.Ports = c.Ports.ports
 	var errScope, errAddresses, errSelector, errClaims error
 	s.policy.Scope, errScope = authz.ParseScope(c.Scope.Namespaces)
 	s.policy.Addresses, errAddresses = authz.ParseAddresses(c.Addresses.CIDRs)
 	s.selector, errSelector = c.Scope.Selector.compile()
 	s.claims, errClaims = c.Claim.mapping()
-	s.dialect = c.Dialect
 	var errEngine error
 	s.engine, errEngine = c.readEngine()
 	return s, errors.Join(errScope, errAddresses, errSelector, errClaims, errEngine)

@@ -67,7 +67,7 @@ func (e *engine) openSandbox(routes opensandbox.Routes, keys opensandbox.Keys, p
 // agentSandbox makes e the engine agent-sandbox, whose controller builds a lost Pod again
 // by contract, so that a new one is followed.
 func (e *engine) agentSandbox(routes agentsandbox.Routes) {
-	e.claim, e.refuse, e.follow, e.setsPath = routes.Claim, agentsandbox.Refuse, true, routes.PathPrefix != ""
+	e.claim, e.access, e.refuse, e.follow, e.setsPath = routes.Claim, agentsandbox.Access, agentsandbox.Refuse, true, routes.PathPrefix != ""
 	e.keeps = []identity.Keep{agentsandbox.Keep()}
 	e.access = func(c identity.Claim, _ *sandbox.Sandbox) (identity.TargetState, string) {
 		return identity.Bound, c.Path

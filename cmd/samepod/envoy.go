@@ -27,7 +27,8 @@ type envoyFlags struct {
 	cidrs      []string
 	ports      []string
 	extensions []string
-	params     envoy.Params // what needs no reading
+	dialectFlags
+	params envoy.Params // what needs no reading
 }
 
 func newEnvoy() *cobra.Command {
@@ -96,7 +97,8 @@ func defaultEnvoyFlags() envoyFlags {
 }
 
 func (f *envoyFlags) common(flags *pflag.FlagSet) {
-	flags.StringVar(&f.config, "config", "", "samepod's configuration `file`: the claim's headers, the ports and the CIDRs follow it. Without it, the defaults of the dialect claim")
+	flags.StringVar(&f.config, "config", "", "samepod's configuration `file`: the claim's headers, the ports and the CIDRs follow it. Without it, the defaults of the --dialect")
+	f.dialectFlags.register(flags)
 	flags.StringVar(&f.version, "envoy-version", f.version, "`version` of Envoy, 1.36 to 1.40")
 	flags.StringVar(&f.upstream, "upstream", f.upstream, "resolve (Envoy dials the address that samepod returns), assert (a cluster of yours picks the host, and Envoy refuses any other than the verified one; 1.39 and newer) or both")
 	flags.BoolVar(&f.params.AcceptUnasserted, "accept-unasserted", false, "render assert below 1.39, where nothing asserts")
@@ -184,7 +186,7 @@ func (f *envoyFlags) read() (envoy.Params, error) {
 // readPolicy takes what samepod and Envoy must agree on from samepod's own
 // configuration, or from flags.
 func (f *envoyFlags) readPolicy(p envoy.Params) (envoy.Params, error) {
-	claims := authz.DefaultMapping()
+	var conf *settings
 	var ports authz.Ports
 	var addresses authz.Addresses
 	var err error
@@ -194,11 +196,11 @@ func (f *envoyFlags) readPolicy(p envoy.Params) (envoy.Params, error) {
 	case len(f.cidrs)+len(f.ports) > 0 && !p.Asserts():
 		return p, fmt.Errorf("--pod-cidr, --port: without effect; with --upstream %s Envoy %v does not compare addresses, and samepod's own lists bound them", p.Upstream, p.Version)
 	case f.config != "":
-		conf, err := loadConfig(f.config)
+		loaded, err := loadConfig(f.config)
 		if err != nil {
 			return p, err
 		}
-		claims, ports, addresses = conf.claims, conf.policy.Ports, conf.policy.Addresses
+		conf, ports, addresses = &loaded, loaded.policy.Ports, loaded.policy.Addresses
 	default:
 		if addresses, err = authz.ParseAddresses(f.cidrs); err != nil {
 			return p, fmt.Errorf("--pod-cidr: %w", err)
@@ -209,7 +211,15 @@ func (f *envoyFlags) readPolicy(p envoy.Params) (envoy.Params, error) {
 			}
 		}
 	}
-	p.ClaimHeaders = claimHeaders(claims)
+	side, claims, err := f.dialectFlags.read(conf)
+	if err != nil {
+		return p, err
+	}
+	p.ClaimHeaders, p.PrivateHeaders, p.SetsHost = side.reads, side.private, side.setsHost
+	p.SetsPath, p.PathHardening = side.pathForm, p.PathHardening || side.pathForm
+	if len(p.CORSOrigins) > 0 {
+		p.CORSHeaders = slices.Concat(p.CORSHeaders, side.pages)
+	}
 	for _, s := range claims.Sources() {
 		if s.Metadata.Namespace != "" && !slices.Contains(p.ClaimMetadata, s.Metadata.Namespace) {
 			p.ClaimMetadata = append(p.ClaimMetadata, s.Metadata.Namespace)

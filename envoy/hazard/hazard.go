@@ -63,6 +63,9 @@ type Options struct {
 	// ClaimHeaders are the request headers that samepod reads; they must reach it
 	// and nobody else.
 	ClaimHeaders []string
+	// PrivateHeaders, SetsPath and SetsHost are as in [envoy.Params].
+	PrivateHeaders     []string
+	SetsPath, SetsHost bool
 }
 
 // Report is the outcome: what was judged, by what, and what was found.

@@ -65,7 +65,8 @@ type rendering struct {
 func newSubject(c *config, o Options) (*subject, error) {
 	p := envoy.DefaultParams()
 	p.AcceptUnasserted = true
-	p.ClaimHeaders = o.ClaimHeaders
+	p.ClaimHeaders, p.PrivateHeaders = o.ClaimHeaders, o.PrivateHeaders
+	p.SetsPath, p.PathHardening, p.SetsHost = o.SetsPath, o.SetsPath, o.SetsHost
 	p.UpstreamTLS = envoy.UpstreamTLS{CASecret: "/any", PodUIDPrefix: wantPrefix} // for the copy of the name
 	if o.Cluster != "" {
 		p.Cluster = o.Cluster

@@ -163,6 +163,10 @@ var rules = []struct {
 		"Name the claim's headers in allowed_headers, and set encode_raw_headers: true.",
 	}, allowedHeaders},
 	{Rule{
+		"path-form", Note, "samepod reads the path and cuts it. Where Envoy does not make it plain before, the Pod may read another path in it than samepod did.",
+		"Set normalize_path and merge_slashes, path_with_escaped_slashes_action: REJECT_REQUEST and headers_with_underscores_action: REJECT_REQUEST, as samepod envoy filters --path-form prints them.",
+	}, pathForm},
+	{Rule{
 		"claim-headers", Note, "Headers of the claim reach the Pod, which may trust them or learn from them.",
 		"Name them in request_headers_to_remove of the protected routes.",
 	}, claimHeaders},

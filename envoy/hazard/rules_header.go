@@ -112,6 +112,30 @@ func removes(all []*mutationv3.HeaderMutation, header string) (gone bool) {
 	return gone
 }
 
+// pathForm compares with the rendering, which is strict only where the path is read.
+func pathForm(s *subject, found report) {
+	if !s.params.SetsPath {
+		return
+	}
+	want := s.want.chain.manager.is
+	for _, c := range s.checked() {
+		got := c.manager.is
+		for _, setting := range []struct {
+			field     string
+			got, want any
+		}{
+			{"normalize_path", got.GetNormalizePath().GetValue(), want.GetNormalizePath().GetValue()},
+			{"merge_slashes", got.GetMergeSlashes(), want.GetMergeSlashes()},
+			{"path_with_escaped_slashes_action", got.GetPathWithEscapedSlashesAction(), want.GetPathWithEscapedSlashesAction()},
+			{"common_http_protocol_options.headers_with_underscores_action", got.GetCommonHttpProtocolOptions().GetHeadersWithUnderscoresAction(), want.GetCommonHttpProtocolOptions().GetHeadersWithUnderscoresAction()},
+		} {
+			if setting.got != setting.want {
+				found(c.manager.field(setting.field), "%v", setting.got)
+			}
+		}
+	}
+}
+
 func forgedAnswers(s *subject, found report) {
 	for _, r := range s.protectedRoutes() {
 		if left := leftBy(r, s.want.replyGone, func(l level) []string { return l.replyGone }); len(left) > 0 {

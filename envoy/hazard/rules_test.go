@@ -149,7 +149,7 @@ type row struct {
 // is reported, there, and what stands behind a semicolon.
 func TestRules(t *testing.T) {
 	const resolve, assert, both = envoy.Resolve, envoy.Assert, envoy.Both
-	covered := map[string]bool{"nothing-protected": true, "envoy-version": true, "envoy-patch": true}
+	covered := map[string]bool{"nothing-protected": true, "envoy-version": true, "envoy-patch": true, "path-form": true}
 	for _, tc := range slices.Concat(tlsRows, senderRows, headerRows, []row{
 		{"check-missing", 40, both, "filter", `{typed_config: {grpc_service: null, http_service: {server_uri: {uri: x, cluster: x, timeout: 1s}}}}`, "$F"},
 		{"check-missing", 40, both, "root", `{static_resources: {listeners+: [{name: back, filter_chains: [{filters: [` + nakedHCM + `]}]}]}}`, "static_resources.listeners[back].filter_chains[0].http_connection_manager.http_filters"},

@@ -105,7 +105,7 @@ var cases = []played{
 	{"6.38", "a trailing dot", nil, sandbox.Engine{}, request{"x-sandbox-id=a."}, "malformed"},
 	{"6.38", "twice", nil, sandbox.Engine{}, request{"x-sandbox-id=a;a"}, "conflict"},
 	{"6.38", "joined by a comma", nil, sandbox.Engine{}, request{"x-sandbox-id=a,b"}, "conflict"},
-	{"6.38", "header and path agree", world{object("a", "S-a"), pod("a", "U-a", "S-a", "10.0.0.1")}, sandbox.Engine{}, request{"/s/default/a/80/x", "x-sandbox-id=a", "x-sandbox-port=80"}, "U-a at 10.0.0.1"},
+	{"6.38", "header and path agree", world{object("a", "S-a"), pod("a", "U-a", "S-a", "10.0.0.1")}, sandbox.Engine{}, request{"/s/default/a/80/x", "x-sandbox-id=a", "x-sandbox-port=80"}, "U-a at 10.0.0.1, gets /x"},
 	{"6.38", "header and path differ", nil, sandbox.Engine{}, request{"/s/default/a/80/x", "x-sandbox-id=b"}, "conflict"},
 	{"6.39", "an escaped slash", nil, sandbox.Engine{}, request{"/s/default%2Fa/80/x"}, "malformed"},
 	{"6.39", "an escaped letter", nil, sandbox.Engine{}, request{"/s/default/%61/80/x"}, "malformed"},

@@ -158,14 +158,9 @@ func (r *reader) conditions(s *sandbox.Sandbox) {
 	}
 }
 
-// Queries find every Sandbox that callers may call by this id. There are none for what
-// cannot be one: a selector must not be written by a caller.
+// Queries find every Sandbox that a claim may mean.
 func Queries(c identity.Claim) []sandbox.Query {
-	id := c.Sandbox
-	if !isLabel(id) {
-		return nil
-	}
-	return []sandbox.Query{{Name: id}, {Label: idLabel, Value: id}}
+	return []sandbox.Query{{Name: c.Sandbox}, {Label: idLabel, Value: c.Sandbox}}
 }
 
 // reader reads fields of an object, and remembers what was wrong first.

@@ -22,6 +22,12 @@ func Refuse(s *sandbox.Sandbox, pod identity.Pod) identity.TargetState {
 	return identity.Bound
 }
 
+// Access lets everybody in who may name the Sandbox: agent-sandbox knows no secret of a
+// Sandbox. path is what the Pod gets ([sandbox.Engine].Access).
+func Access(c identity.Claim, _ *sandbox.Sandbox) (state identity.TargetState, path string) {
+	return identity.Bound, c.Path
+}
+
 // Keep says what has to be kept of Pods for [Refuse] and for ownership.
 func Keep() identity.Keep {
 	return identity.Keep{Owners: []string{Kind}, Marks: []string{warmPoolLabel}}

@@ -138,7 +138,7 @@ func (w world) index(t testing.TB, e sandbox.Engine) *sandbox.Index {
 	pods := identity.NewIndex(identity.HistoryConfig{})
 	podFeed := pods.NewFeed("pods", "echo", time.Minute)
 	e.InScope = func(string) bool { return true }
-	e.Access = func(identity.Claim, *sandbox.Sandbox) (identity.TargetState, string) { return identity.Bound, "" }
+	e.Access = agentsandbox.Access
 	e.Refuse = agentsandbox.Refuse
 	x := sandbox.NewIndex(e, pods)
 	feed := x.NewFeed("sandboxes", "events", time.Minute)
@@ -196,6 +196,7 @@ func (w world) outcome(t testing.TB, e sandbox.Engine, routes agentsandbox.Route
 		{v.Pod.Phase != identity.PhaseRunning, ", " + v.Pod.Phase.String()}, {v.Pod.Terminating, ", terminating"},
 		{v.Pod.HostNetwork, ", host network"}, {v.Pod.Mirror, ", mirror"}, {v.Pod.Malformed != "", ", malformed"},
 		{v.Addr.IsValid() && !v.Holds, ", not held"}, {v.Others > 0, ", shared"}, {true, pinNames[target.Pin]},
+		{target.Path != "", ", gets " + target.Path},
 		{target.HintDiffers && !target.HintStale, ", hint differs"}, {target.HintStale, ", hint stale"},
 	} {
 		if also.is {
