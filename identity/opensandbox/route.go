@@ -83,6 +83,7 @@ func (r Routes) Claim(req identity.Request) (identity.Claim, error) {
 		return identity.Claim{}, malformed("header "+TokenHeader, "must not be empty")
 	}
 	c.Access.Token = identity.Secret(token)
+	c.HidesHost = true // a signed route in it lets its bearer in; the ingress hides it too
 	return c, nil
 }
 
