@@ -103,7 +103,15 @@ func labelClaim(req identity.Request) (identity.Claim, error) {
 		return identity.Claim{}, &identity.ClaimError{Fault: identity.ClaimMissing, Detail: "neither header " + RouteHeader + " nor Host is in the request"}
 	}
 	label, _, _ := strings.Cut(firstLabel(host), ":")
-	return parseLabel("Host", strings.ToLower(label))
+	return parseLabel("Host", strings.Map(lower, label))
+}
+
+// lower folds the letters that names of DNS have, and no others: U+212A is no k.
+func lower(r rune) rune {
+	if 'A' <= r && r <= 'Z' {
+		return r + 'a' - 'A'
+	}
+	return r
 }
 
 // firstLabel cuts a scheme off, and all but the first label of the name.

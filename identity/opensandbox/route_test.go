@@ -62,6 +62,7 @@ func TestHeaderRoutes(t *testing.T) {
 		{"another scheme", to("ftp://a-80"), identity.Claim{}, malformed},
 		{"case counts in the header", to("A-80"), plain("A", 80), ""},
 		{"but not in Host", request{host: "A-80.GW"}, plain("a", 80), ""},
+		{"and a letter that only Unicode folds is none", request{host: "\u212a-80.gw"}, identity.Claim{}, malformed},
 		{"a port in Host", request{host: "a-80.gw:8080"}, plain("a", 80), ""},
 		{"a port in Host right behind the route", request{host: "a-80:8080"}, plain("a", 80), ""},
 		{"a trailing dot", request{host: "a-80."}, plain("a", 80), ""},
@@ -233,14 +234,20 @@ func FuzzRoute(f *testing.F) {
 		f.Add(route)
 	}
 	f.Fuzz(func(t *testing.T, route string) {
-		if c, err := (opensandbox.Routes{}).Claim(to(route)); err == nil {
+		label, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(route, "https://"), "http://"), ".")
+		host, _, _ := strings.Cut(strings.ToLower(label), ":")
+		for i, req := range []request{to(route), {host: route}} {
+			want := []string{label, host}[i]
+			c, err := opensandbox.Routes{}.Claim(req)
+			if err != nil {
+				continue
+			}
 			text := c.Sandbox + "-" + itoa(c.Port)
 			if c.Access.Signature != "" {
 				text += "-" + c.Access.Expires + "-" + c.Access.Signature
 			}
-			label, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(route, "https://"), "http://"), ".")
-			if text != label || c.Path != "" || c.Access.Path != "" {
-				t.Errorf("%q: %+v", route, c)
+			if text != want || c.Path != "" || c.Access.Path != "" {
+				t.Errorf("%+v: %+v", req, c)
 			}
 		}
 		if c, err := (opensandbox.Routes{Mode: opensandbox.URIMode}).Claim(request{path: route}); err == nil {
