@@ -184,6 +184,7 @@ func TestURIRoutes(t *testing.T) {
 }
 
 func checkClaim(t *testing.T, rule string, routes opensandbox.Routes, req request, want identity.Claim, fault string) {
+	want.HidesHost = want != identity.Claim{} // of every claim
 	t.Helper()
 	got, err := routes.Claim(req)
 	e, _ := errors.AsType[*identity.ClaimError](err)
