@@ -1,0 +1,122 @@
+package renewal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// DefaultQueue is the list that OpenSandbox's ingress and its server agree on.
+const DefaultQueue = "opensandbox:renew:intent"
+
+// redisTimeout bounds every step towards Redis: connecting, writing, reading.
+const redisTimeout = time.Second
+
+// Redis is the list that OpenSandbox's server reads: the messages are pushed at its
+// head, the server takes them from its end.
+type Redis struct {
+	client *redis.Client
+	queue  string
+	most   int64
+}
+
+// RedisConfig says which list. The user that connects needs the commands LPUSH and
+// LTRIM on it, and SELECT where URL names a database.
+type RedisConfig struct {
+	// URL is redis://[<user>[:<password>]@]<host>:<port>[/<database>], with rediss for
+	// TLS by the system's CAs, or unix://<path>.
+	URL string
+	// PasswordFile has the password in place of URL, and is read again for each
+	// connection; "" for none.
+	PasswordFile string
+	Queue        string
+	// Most is how long the list may get; what is oldest is dropped. 0 is any length.
+	Most int
+}
+
+// NewRedis makes a Redis, and connects with the first push. No error has the password.
+func NewRedis(c RedisConfig) (*Redis, error) {
+	options, err := redis.ParseURL(c.URL)
+	if err != nil || queried(c.URL) {
+		return nil, errors.New("not shown, it may have a password; allowed: redis://[<user>[:<password>]@]<host>:<port>[/<database>], rediss:// for TLS, unix://<path>")
+	}
+	if c.PasswordFile != "" {
+		if options.Password != "" {
+			return nil, errors.New("has a password, and there is a password file; allowed: one of them")
+		}
+		user := options.Username
+		options.CredentialsProviderContext = func(context.Context) (string, string, error) {
+			password, err := readPassword(c.PasswordFile)
+			return user, password, err
+		}
+		if _, err := readPassword(c.PasswordFile); err != nil {
+			return nil, err
+		}
+	}
+	options.Protocol, options.DisableIdentity = 2, true // AUTH and SELECT alone: no HELLO, no CLIENT
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = redisTimeout, redisTimeout, redisTimeout
+	options.MaxRetries = -1 // the publisher tries again
+	options.DialerRetries = 1
+	options.PoolSize = 1
+	silence()
+	return &Redis{client: redis.NewClient(options), queue: c.Queue, most: int64(c.Most)}, nil
+}
+
+// Push is a [Push].
+func (r *Redis) Push(ctx context.Context, messages [][]byte) error {
+	values := make([]any, len(messages))
+	for i, m := range messages {
+		values[i] = m
+	}
+	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.LPush(ctx, r.queue, values...)
+		if r.most > 0 {
+			p.LTrim(ctx, r.queue, 0, r.most-1)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("redis %s: %w", r.client.Options().Addr, err)
+	}
+	return nil
+}
+
+// Close ends the connection.
+func (r *Redis) Close() error { return r.client.Close() }
+
+// String is where it is, without who we are there.
+func (r *Redis) String() string { return r.client.Options().Addr + " " + r.queue }
+
+// queried reports whether a URL has a query: options of the client's own would
+// undo the bounds that are set here.
+func queried(text string) bool {
+	u, err := url.Parse(text)
+	return err != nil || u.RawQuery != "" || u.Fragment != ""
+}
+
+func readPassword(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("password file: %w", err)
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("password file %s: empty; allowed: the password", path)
+	}
+	return password, nil
+}
+
+// silence ends the client's own log, which is the process's and knows no levels. What
+// fails is returned, and logged once by the publisher.
+var silence = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
