@@ -31,11 +31,6 @@ func (l *Lab) StartAuthzServer() (*AuthzServer, error) { return l.StartAuthzServ
 
 // StartAuthzServerAt starts one on this address.
 func (l *Lab) StartAuthzServerAt(address string) (*AuthzServer, error) {
-	return l.StartAuthzServerWith(address, func(grpc.ServiceRegistrar) {})
-}
-
-// StartAuthzServerWith starts one on this address, with other services beside.
-func (l *Lab) StartAuthzServerWith(address string, register func(grpc.ServiceRegistrar)) (*AuthzServer, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
@@ -46,7 +41,6 @@ func (l *Lab) StartAuthzServerWith(address string, register func(grpc.ServiceReg
 	healthy := health.NewServer()
 	healthy.SetServingStatus(authv3.Authorization_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
 	healthv1.RegisterHealthServer(s.server, healthy)
-	register(s.server)
 	go s.server.Serve(listener)
 	l.onClose(s.Stop)
 	return s, nil
