@@ -2,6 +2,7 @@ package renewal
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // DefaultQueue is the list that OpenSandbox's ingress and its server agree on.
@@ -31,12 +33,14 @@ type Redis struct {
 // LTRIM on it, and SELECT where URL names a database.
 type RedisConfig struct {
 	// URL is redis://[<user>[:<password>]@]<host>:<port>[/<database>], with rediss for
-	// TLS by the system's CAs, or unix://<path>.
+	// TLS, or unix://<path>.
 	URL string
 	// PasswordFile has the password in place of URL, and is read again for each
 	// connection; "" for none.
 	PasswordFile string
-	Queue        string
+	// CAFile has the CAs of rediss; "" is those of the system.
+	CAFile string
+	Queue  string
 	// Most is how long the list may get; what is oldest is dropped. 0 is any length.
 	Most int
 }
@@ -47,26 +51,40 @@ func NewRedis(c RedisConfig) (*Redis, error) {
 	if err != nil || queried(c.URL) {
 		return nil, errors.New("not shown, it may have a password; allowed: redis://[<user>[:<password>]@]<host>:<port>[/<database>], rediss:// for TLS, unix://<path>")
 	}
+	if c.CAFile != "" {
+		if options.TLSConfig == nil {
+			return nil, fmt.Errorf("CA file %s: without effect; the URL is not rediss://", c.CAFile)
+		}
+		if options.TLSConfig.RootCAs, err = readCAs(c.CAFile); err != nil {
+			return nil, err
+		}
+	}
 	if c.PasswordFile != "" {
 		if options.Password != "" {
 			return nil, errors.New("has a password, and there is a password file; allowed: one of them")
+		}
+		if _, err := readPassword(c.PasswordFile); err != nil {
+			return nil, err
 		}
 		user := options.Username
 		options.CredentialsProviderContext = func(context.Context) (string, string, error) {
 			password, err := readPassword(c.PasswordFile)
 			return user, password, err
 		}
-		if _, err := readPassword(c.PasswordFile); err != nil {
-			return nil, err
-		}
 	}
-	options.Protocol, options.DisableIdentity = 2, true // AUTH and SELECT alone: no HELLO, no CLIENT
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = redisTimeout, redisTimeout, redisTimeout
-	options.MaxRetries = -1 // the publisher tries again
-	options.DialerRetries = 1
-	options.PoolSize = 1
+	bound(options)
 	silence()
 	return &Redis{client: redis.NewClient(options), queue: c.Queue, most: int64(c.Most)}, nil
+}
+
+// bound makes a client of one connection that gives up in time and leaves it to the
+// publisher to try again. It needs no command but AUTH and SELECT to connect.
+func bound(o *redis.Options) {
+	o.Protocol, o.DisableIdentity = 2, true // neither HELLO nor CLIENT
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = redisTimeout, redisTimeout, redisTimeout
+	o.MaxRetries, o.DialerRetries = -1, 1
+	o.PoolSize = 1
 }
 
 // Push is a [Push].
@@ -99,6 +117,18 @@ func (r *Redis) String() string { return r.client.Options().Addr + " " + r.queue
 func queried(text string) bool {
 	u, err := url.Parse(text)
 	return err != nil || u.RawQuery != "" || u.Fragment != ""
+}
+
+func readCAs(path string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("CA file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("CA file %s: no certificate; allowed: PEM", path)
+	}
+	return pool, nil
 }
 
 func readPassword(path string) (string, error) {

@@ -11,9 +11,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// mostStreams bounds how many Envoys are listened to; each has a stream for each of
-// its workers.
-const mostStreams = 4096
+// Bounds of what clients can hold: a stream, and a message that is never finished.
+const (
+	mostStreams = 256 // an Envoy has one for each of its workers
+	// mostSilence is how long a stream may be without a whole message; Envoy opens
+	// another one with its next entry.
+	mostSilence = time.Minute
+)
 
 // Service implements envoy.service.accesslog.v3.AccessLogService. It never answers,
 // and never makes Envoy wait: what cannot be published is dropped and counted. The
@@ -42,15 +46,36 @@ func (s *Service) StreamAccessLogs(stream grpc.ClientStreamingServer[alsv3.Strea
 	}
 	s.metrics.streams.Inc()
 	defer func() { <-s.places; s.metrics.streams.Dec() }()
-	for {
-		message, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return stream.SendAndClose(&alsv3.StreamAccessLogsResponse{})
-		case err != nil:
-			return err
+	messages, ended := make(chan *alsv3.StreamAccessLogsMessage), make(chan error, 1)
+	go func() {
+		for {
+			message, err := stream.Recv()
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case messages <- message:
+			case <-stream.Context().Done(): // as it is when this call has returned
+				return
+			}
 		}
-		s.take(message)
+	}()
+	silence := time.NewTimer(mostSilence)
+	defer silence.Stop()
+	for {
+		select {
+		case message := <-messages:
+			s.take(message)
+			silence.Reset(mostSilence)
+		case err := <-ended:
+			if errors.Is(err, io.EOF) {
+				return stream.SendAndClose(&alsv3.StreamAccessLogsResponse{})
+			}
+			return err
+		case <-silence.C:
+			return stream.SendAndClose(&alsv3.StreamAccessLogsResponse{})
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 type renewFlags struct {
 	url          string
 	passwordFile string
+	caFile       string
 	queue        string
 	most         int
 	interval     time.Duration
@@ -30,6 +31,7 @@ const mostRenewInterval = 3 * time.Minute
 func (f *renewFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "renew-intents", "", "publish that sandboxes are in use, as OpenSandbox's ingress does: `URL` of the Redis that its server reads, redis://[<user>@]<host>:<port>[/<database>], rediss:// for TLS, or unix://<path>. Needs samepod envoy bootstrap|filters --renew-every; empty is not to")
 	flags.StringVar(&f.passwordFile, "renew-intents-password-file", "", "`file` with the password of Redis, read again for each connection")
+	flags.StringVar(&f.caFile, "renew-intents-ca", "", "PEM `file` with the CAs of a rediss:// URL; empty for the system's")
 	flags.StringVar(&f.queue, "renew-intents-queue", renewal.DefaultQueue, "`key` of the list")
 	flags.IntVar(&f.most, "renew-intents-queue-length", 100_000, "how long the list may get, where nobody reads it; the oldest are dropped; 0 for any length")
 	flags.DurationVar(&f.interval, "renew-intents-interval", time.Minute, "at most one intent of a sandbox in this time; 0 for each")
@@ -37,7 +39,7 @@ func (f *renewFlags) register(flags *pflag.FlagSet) {
 
 func (f *renewFlags) check(set *pflag.FlagSet) error {
 	if f.url == "" {
-		for _, name := range []string{"renew-intents-password-file", "renew-intents-queue", "renew-intents-queue-length", "renew-intents-interval"} {
+		for _, name := range []string{"renew-intents-password-file", "renew-intents-ca", "renew-intents-queue", "renew-intents-queue-length", "renew-intents-interval"} {
 			if set.Changed(name) {
 				return fmt.Errorf("--%s: without effect; there is no --renew-intents", name)
 			}
@@ -67,7 +69,7 @@ func (f *renewFlags) open(log *slog.Logger, reg prometheus.Registerer) (*renewer
 	if f.url == "" {
 		return &renewer{about: "off", run: func(context.Context) error { return nil }}, nil
 	}
-	redis, err := renewal.NewRedis(renewal.RedisConfig{URL: f.url, PasswordFile: f.passwordFile, Queue: f.queue, Most: f.most})
+	redis, err := renewal.NewRedis(renewal.RedisConfig{URL: f.url, PasswordFile: f.passwordFile, CAFile: f.caFile, Queue: f.queue, Most: f.most})
 	if err != nil {
 		return nil, fmt.Errorf("--renew-intents: %w", err)
 	}
