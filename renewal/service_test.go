@@ -83,27 +83,27 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// silent is a stream on which nobody says anything.
-type silent struct {
+// quiet is a stream on which nobody says anything.
+type quiet struct {
 	grpc.ClientStreamingServer[alsv3.StreamAccessLogsMessage, alsv3.StreamAccessLogsResponse]
 	ctx    context.Context
 	answer *alsv3.StreamAccessLogsResponse
 }
 
-func (s *silent) Context() context.Context { return s.ctx }
+func (s *quiet) Context() context.Context { return s.ctx }
 
-func (s *silent) Recv() (*alsv3.StreamAccessLogsMessage, error) {
+func (s *quiet) Recv() (*alsv3.StreamAccessLogsMessage, error) {
 	<-s.ctx.Done()
 	return nil, s.ctx.Err()
 }
 
-func (s *silent) SendAndClose(r *alsv3.StreamAccessLogsResponse) error { s.answer = r; return nil }
+func (s *quiet) SendAndClose(r *alsv3.StreamAccessLogsResponse) error { s.answer = r; return nil }
 
 // TestSilence: a stream without a whole message is ended, in peace.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewService(func(Intent) {}, NewMetrics(prometheus.NewRegistry()))
-		stream := &silent{ctx: t.Context()}
+		stream := &quiet{ctx: t.Context()}
 		started := time.Now()
 		if err := s.StreamAccessLogs(stream); err != nil || stream.answer == nil || time.Since(started) != mostSilence {
 			t.Errorf("%v, %v after %v", err, stream.answer, time.Since(started))
