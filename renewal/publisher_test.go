@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,13 +19,25 @@ import (
 
 // list is a Push that remembers ids, fails while err is set, and hangs while hung is.
 type list struct {
+	mu   sync.Mutex
 	ids  []string
 	err  error
 	hung time.Duration
 }
 
+func (l *list) set(err error, hung time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err, l.hung = err, hung
+}
+
 func (l *list) push(_ context.Context, messages [][]byte) error {
-	time.Sleep(l.hung)
+	l.mu.Lock()
+	hung := l.hung
+	l.mu.Unlock()
+	time.Sleep(hung)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.err != nil {
 		return l.err
 	}
@@ -40,7 +53,11 @@ func (l *list) push(_ context.Context, messages [][]byte) error {
 	return nil
 }
 
-func (l *list) String() string { return strings.Join(l.ids, " ") }
+func (l *list) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.ids, " ")
+}
 
 func use(id string) Intent {
 	return Intent{Sandbox: Sandbox{"sandboxes", id}, Port: 44772, ObservedAt: time.Now()}
@@ -112,7 +129,7 @@ func TestBlocked(t *testing.T) {
 		if count(overflow) != 2 || count(throttled) != 0 {
 			t.Errorf("%d dropped, %d throttled; want 2, 0", count(overflow), count(throttled))
 		}
-		l.hung = 0
+		l.set(nil, 0)
 	})
 }
 
@@ -123,16 +140,16 @@ func TestFailing(t *testing.T) {
 	publishing(t, time.Minute, &l, func(p *Publisher, count func(result) int) {
 		p.Publish(use("early"))
 		time.Sleep(4 * time.Minute)
-		l.err = nil
+		l.set(nil, 0)
 		time.Sleep(retryAfter)
 		synctest.Wait()
 		if got, want := l.String(), "early"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		l.err = errors.New("no")
+		l.set(errors.New("no"), 0)
 		p.Publish(use("old"))
 		time.Sleep(usefulFor + 2*retryAfter)
-		l.err = nil
+		l.set(nil, 0)
 		time.Sleep(retryAfter)
 		p.Publish(use("new"))
 		synctest.Wait()
@@ -152,7 +169,7 @@ func TestEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := NewMetrics(prometheus.NewRegistry())
 			p := NewPublisher(l.push, 0, slog.New(slog.DiscardHandler), m)
-			l.err = tc.err
+			l.set(tc.err, 0)
 			for _, id := range []string{"a", "b", "c"} {
 				p.Publish(use(id))
 			}

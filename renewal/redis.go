@@ -30,7 +30,7 @@ type Redis struct {
 }
 
 // RedisConfig says which list. The user that connects needs the commands LPUSH and
-// LTRIM on it, and SELECT where URL names a database.
+// LTRIM on it, MULTI and EXEC, and SELECT where URL names a database.
 type RedisConfig struct {
 	// URL is redis://[<user>[:<password>]@]<host>:<port>[/<database>], with rediss for
 	// TLS, or unix://<path>.
@@ -87,13 +87,13 @@ func bound(o *redis.Options) {
 	o.PoolSize = 1
 }
 
-// Push is a [Push].
+// Push is a [Push]. The list gets all of the messages or none.
 func (r *Redis) Push(ctx context.Context, messages [][]byte) error {
 	values := make([]any, len(messages))
 	for i, m := range messages {
 		values[i] = m
 	}
-	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := r.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.LPush(ctx, r.queue, values...)
 		if r.most > 0 {
 			p.LTrim(ctx, r.queue, 0, r.most-1)
