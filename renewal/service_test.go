@@ -130,7 +130,7 @@ func TestMostStreams(t *testing.T) {
 	}
 	<-taken // it has its place
 	second := open()
-	if err := second.RecvMsg(nil); grpcstatus.Code(err) != codes.ResourceExhausted {
+	if _, err := second.CloseAndRecv(); grpcstatus.Code(err) != codes.ResourceExhausted {
 		t.Errorf("%v, want ResourceExhausted", err)
 	}
 	if _, err := first.CloseAndRecv(); err != nil {
