@@ -23,11 +23,11 @@ import (
 type Endpoint struct {
 	server *grpc.Server
 	health *health.Server
-	// streams are the methods of other services that last, which end when endStreams
-	// is called.
+	// streams are the methods of other services that last. endStreams ends them, and
+	// atEnd arranges for what happens then.
 	streams    map[string]bool
-	ended      context.Context
-	endStreams context.CancelFunc
+	endStreams func()
+	atEnd      func(do func()) (forget func() bool)
 }
 
 // EndpointConfig is what can be chosen of an [Endpoint]. The zero value is
@@ -64,8 +64,9 @@ const (
 
 // NewEndpoint makes an Endpoint that is NOT_SERVING.
 func NewEndpoint(check *Server, c EndpointConfig) *Endpoint {
-	e := &Endpoint{health: health.NewServer(), streams: map[string]bool{}}
-	e.ended, e.endStreams = context.WithCancel(context.Background())
+	lasting, end := context.WithCancel(context.Background())
+	e := &Endpoint{health: health.NewServer(), streams: map[string]bool{}, endStreams: end}
+	e.atEnd = func(do func()) (forget func() bool) { return context.AfterFunc(lasting, do) }
 	most := mostRequest
 	if c.Register != nil {
 		most = mostMessage
@@ -151,7 +152,7 @@ func (e *Endpoint) bound(ctx context.Context, call *tap.Info) (context.Context, 
 	var cancel context.CancelFunc
 	if e.streams[call.FullMethodName] {
 		ctx, cancel = context.WithCancel(ctx)
-		forget := context.AfterFunc(e.ended, cancel)
+		forget := e.atEnd(cancel)
 		context.AfterFunc(ctx, func() { forget() })
 	} else {
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)

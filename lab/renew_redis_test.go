@@ -2,10 +2,9 @@ package lab_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,13 +22,6 @@ func TestRenewRedis(t *testing.T) {
 	r := must(l.StartRedis(t.Context(), "redis", redisPassword))(t)
 	list := redis.NewClient(&redis.Options{Addr: r.Addr.String(), Password: redisPassword})
 	t.Cleanup(func() { list.Close() })
-	file := func(name string, text []byte) string {
-		path := filepath.Join(l.Dir, name)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	push := func(c renewal.RedisConfig, messages ...string) error {
 		c.Queue = "TestRenewRedis"
 		to := must(renewal.NewRedis(c))(t)
@@ -59,14 +51,13 @@ func TestRenewRedis(t *testing.T) {
 	})
 
 	t.Run("a password is read again", func(t *testing.T) {
-		path := file("password", []byte("of-yesterday"))
-		c := renewal.RedisConfig{URL: "redis://" + r.Addr.String(), PasswordFile: path, Queue: "q"}
-		to := must(renewal.NewRedis(c))(t)
+		password := "of-yesterday"
+		to := must(renewal.NewRedis(renewal.RedisConfig{URL: "redis://" + r.Addr.String(), Password: func() (string, error) { return password, nil }, Queue: "q"}))(t)
 		defer to.Close()
-		if err := to.Push(t.Context(), [][]byte{[]byte("x")}); err == nil || strings.Contains(err.Error(), "of-yesterday") {
+		if err := to.Push(t.Context(), [][]byte{[]byte("x")}); err == nil || strings.Contains(err.Error(), password) {
 			t.Errorf("an old password: %v", err)
 		}
-		file("password", []byte(redisPassword))
+		password = redisPassword
 		if err := to.Push(t.Context(), [][]byte{[]byte("x")}); err != nil {
 			t.Errorf("the new one: %v", err)
 		}
@@ -82,15 +73,21 @@ func TestRenewRedis(t *testing.T) {
 		front := must(tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}}))(t)
 		defer front.Close()
 		go terminate(front, r.Addr.String())
-		c := renewal.RedisConfig{URL: "rediss://:" + redisPassword + "@" + front.Addr().String(), CAFile: file("ours.crt", ours.PEM)}
+		c := renewal.RedisConfig{URL: "rediss://:" + redisPassword + "@" + front.Addr().String(), CAs: pool(ours)}
 		if err := push(c, "x"); err != nil {
 			t.Errorf("its CA: %v", err)
 		}
-		c.CAFile = file("theirs.crt", theirs.PEM)
+		c.CAs = pool(theirs)
 		if err := push(c, "x"); err == nil || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("another CA: %v", err)
 		}
 	})
+}
+
+func pool(ca *lab.CA) *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AppendCertsFromPEM(ca.PEM)
+	return p
 }
 
 // terminate forwards what TLS connections bring.

@@ -134,7 +134,7 @@ func TestRenew(t *testing.T) {
 			ctx, leave = context.WithCancel(t.Context())
 			answer := make(chan error, 1)
 			go func() {
-				_, err := http.DefaultClient.Do(a.request(ctx, "/wait?for=1m", asking(live, "working"))) //nolint:bodyclose // there is none
+				_, err := http.DefaultClient.Do(a.request(ctx, "/wait?for=1m", asking(live, "working")))
 				answer <- err
 			}()
 			a.eventually("a request without an answer renews", func() bool { return a.renewed()["working"] > 0 })

@@ -65,12 +65,10 @@ func inUse(e *accesslogv3.HTTPAccessLogEntry) bool {
 	sent := e.GetCommonProperties().GetTimeToFirstUpstreamTxByte() != nil
 	answered := e.GetCommonProperties().GetTimeToFirstUpstreamRxByte() != nil
 	status := e.GetResponse().GetResponseCode().GetValue()
-	switch {
-	case status == 0:
+	if status == 0 {
 		return sent && !answered && e.GetCommonProperties().GetAccessLogType() == accesslogv3.AccessLogType_DownstreamPeriodic
-	default:
-		return answered && status < http.StatusInternalServerError
 	}
+	return answered && status < http.StatusInternalServerError
 }
 
 func text(v *structpb.Value) string { return v.GetStringValue() }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -68,7 +67,7 @@ func publishing(t *testing.T, interval time.Duration, l *list, test func(p *Publ
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMetrics(prometheus.NewRegistry())
-		p := NewPublisher(l.push, interval, slog.New(slog.NewTextHandler(io.Discard, nil)), m)
+		p := NewPublisher(l.push, interval, slog.New(slog.DiscardHandler), m)
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { p.Run(ctx); close(ended) }()

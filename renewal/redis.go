@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,12 +33,11 @@ type RedisConfig struct {
 	// URL is redis://[<user>[:<password>]@]<host>:<port>[/<database>], with rediss for
 	// TLS, or unix://<path>.
 	URL string
-	// PasswordFile has the password in place of URL, and is read again for each
-	// connection; "" for none.
-	PasswordFile string
-	// CAFile has the CAs of rediss; "" is those of the system.
-	CAFile string
-	Queue  string
+	// Password is asked for each connection, where URL has none; nil for none.
+	Password func() (string, error)
+	// CAs are those of rediss; nil is the system's.
+	CAs   *x509.CertPool
+	Queue string
 	// Most is how long the list may get; what is oldest is dropped. 0 is any length.
 	Most int
 }
@@ -51,24 +48,19 @@ func NewRedis(c RedisConfig) (*Redis, error) {
 	if err != nil || queried(c.URL) {
 		return nil, errors.New("not shown, it may have a password; allowed: redis://[<user>[:<password>]@]<host>:<port>[/<database>], rediss:// for TLS, unix://<path>")
 	}
-	if c.CAFile != "" {
+	if c.CAs != nil {
 		if options.TLSConfig == nil {
-			return nil, fmt.Errorf("CA file %s: without effect; the URL is not rediss://", c.CAFile)
+			return nil, errors.New("is not rediss://; without TLS a CA is without effect")
 		}
-		if options.TLSConfig.RootCAs, err = readCAs(c.CAFile); err != nil {
-			return nil, err
-		}
+		options.TLSConfig.RootCAs = c.CAs
 	}
-	if c.PasswordFile != "" {
+	if c.Password != nil {
 		if options.Password != "" {
 			return nil, errors.New("has a password, and there is a password file; allowed: one of them")
 		}
-		if _, err := readPassword(c.PasswordFile); err != nil {
-			return nil, err
-		}
 		user := options.Username
 		options.CredentialsProviderContext = func(context.Context) (string, string, error) {
-			password, err := readPassword(c.PasswordFile)
+			password, err := c.Password()
 			return user, password, err
 		}
 	}
@@ -117,30 +109,6 @@ func (r *Redis) String() string { return r.client.Options().Addr + " " + r.queue
 func queried(text string) bool {
 	u, err := url.Parse(text)
 	return err != nil || u.RawQuery != "" || u.Fragment != ""
-}
-
-func readCAs(path string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("CA file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("CA file %s: no certificate; allowed: PEM", path)
-	}
-	return pool, nil
-}
-
-func readPassword(path string) (string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("password file: %w", err)
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return "", fmt.Errorf("password file %s: empty; allowed: the password", path)
-	}
-	return password, nil
 }
 
 // silence ends the client's own log, which is the process's and knows no levels. What

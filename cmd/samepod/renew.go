@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,7 +33,7 @@ const mostRenewInterval = 3 * time.Minute
 func (f *renewFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "renew-intents", "", "publish that sandboxes are in use, as OpenSandbox's ingress does: `URL` of the Redis that its server reads, redis://[<user>@]<host>:<port>[/<database>], rediss:// for TLS, or unix://<path>. Needs samepod envoy bootstrap|filters --renew-every; empty is not to")
 	flags.StringVar(&f.passwordFile, "renew-intents-password-file", "", "`file` with the password of Redis, read again for each connection")
-	flags.StringVar(&f.caFile, "renew-intents-ca", "", "PEM `file` with the CAs of a rediss:// URL; empty for the system's")
+	flags.StringVar(&f.caFile, "renew-intents-ca-file", "", "PEM `file` with the CAs of a rediss:// URL; empty for the system's")
 	flags.StringVar(&f.queue, "renew-intents-queue", renewal.DefaultQueue, "`key` of the list")
 	flags.IntVar(&f.most, "renew-intents-queue-length", 100_000, "how long the list may get, where nobody reads it; the oldest are dropped; 0 for any length")
 	flags.DurationVar(&f.interval, "renew-intents-interval", time.Minute, "at most one intent of a sandbox in this time; 0 for each")
@@ -39,7 +41,7 @@ func (f *renewFlags) register(flags *pflag.FlagSet) {
 
 func (f *renewFlags) check(set *pflag.FlagSet) error {
 	if f.url == "" {
-		for _, name := range []string{"renew-intents-password-file", "renew-intents-ca", "renew-intents-queue", "renew-intents-queue-length", "renew-intents-interval"} {
+		for _, name := range []string{"renew-intents-password-file", "renew-intents-ca-file", "renew-intents-queue", "renew-intents-queue-length", "renew-intents-interval"} {
 			if set.Changed(name) {
 				return fmt.Errorf("--%s: without effect; there is no --renew-intents", name)
 			}
@@ -69,7 +71,23 @@ func (f *renewFlags) open(log *slog.Logger, reg prometheus.Registerer) (*renewer
 	if f.url == "" {
 		return &renewer{about: "off", run: func(context.Context) error { return nil }}, nil
 	}
-	redis, err := renewal.NewRedis(renewal.RedisConfig{URL: f.url, PasswordFile: f.passwordFile, CAFile: f.caFile, Queue: f.queue, Most: f.most})
+	c := renewal.RedisConfig{URL: f.url, Queue: f.queue, Most: f.most}
+	if f.passwordFile != "" {
+		c.Password = f.password
+		if _, err := c.Password(); err != nil {
+			return nil, err
+		}
+	}
+	if f.caFile != "" {
+		text, err := readRegular(f.caFile, mostSecret)
+		if err != nil {
+			return nil, fmt.Errorf("--renew-intents-ca-file: %w", err)
+		}
+		if c.CAs = x509.NewCertPool(); !c.CAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("--renew-intents-ca-file: %s: no certificate; allowed: PEM", f.caFile)
+		}
+	}
+	redis, err := renewal.NewRedis(c)
 	if err != nil {
 		return nil, fmt.Errorf("--renew-intents: %w", err)
 	}
@@ -83,3 +101,18 @@ func (f *renewFlags) open(log *slog.Logger, reg prometheus.Registerer) (*renewer
 		},
 	}, nil
 }
+
+// password reads the file that has it.
+func (f *renewFlags) password() (string, error) {
+	text, err := readRegular(f.passwordFile, mostSecret)
+	if err != nil {
+		return "", fmt.Errorf("--renew-intents-password-file: %w", err)
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("--renew-intents-password-file: %s: empty; allowed: the password", f.passwordFile)
+	}
+	return password, nil
+}
+
+const mostSecret = 1 << 20 // bytes
