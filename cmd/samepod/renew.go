@@ -63,13 +63,16 @@ type renewer struct {
 	about    string
 	register func(grpc.ServiceRegistrar)     // adds the access log service; nil for none
 	run      func(ctx context.Context) error // publishes until ctx ends
+	// vain hears of an allowed request to a sandbox that asks for renewal, where nobody
+	// publishes; nil where somebody does.
+	vain func(renewal.Sandbox)
 }
 
 // open makes a renewer, which connects to nothing yet.
 func (f *renewFlags) open(log *slog.Logger, reg prometheus.Registerer) (*renewer, error) {
 	metrics := renewal.NewMetrics(reg)
 	if f.url == "" {
-		return &renewer{about: "off", run: func(context.Context) error { return nil }}, nil
+		return &renewer{about: "off", run: func(context.Context) error { return nil }, vain: renewal.NewOff(log, metrics).Report}, nil
 	}
 	c := renewal.RedisConfig{URL: f.url, Queue: f.queue, Most: f.most}
 	if f.passwordFile != "" {
