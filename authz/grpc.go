@@ -23,6 +23,11 @@ import (
 type Endpoint struct {
 	server *grpc.Server
 	health *health.Server
+	// streams are the methods of other services that last. endStreams ends them, and
+	// atEnd arranges for what happens then.
+	streams    map[string]bool
+	endStreams func()
+	atEnd      func(do func()) (forget func() bool)
 }
 
 // EndpointConfig is what can be chosen of an [Endpoint]. The zero value is
@@ -36,6 +41,10 @@ type EndpointConfig struct {
 	ConnectionAge time.Duration
 	// Wait is how long a check may wait for a Pod, beyond what any call may take.
 	Wait time.Duration
+	// Register adds other services; nil is none. Their calls are bounded as checks
+	// are, but a stream lasts until the client ends it, its connection ends, or the
+	// Endpoint drains.
+	Register func(grpc.ServiceRegistrar)
 }
 
 // Bounds of what one client can hold. Envoy is far from all of them: as rendered it
@@ -43,6 +52,7 @@ type EndpointConfig struct {
 const (
 	mostStreams     = 128
 	mostRequest     = 128 << 10 // bytes of a message: twice what Envoy takes as headers by default
+	mostMessage     = 256 << 10 // of any service beside: Envoy's first one lists its own extensions, which alone is 60 KiB
 	streamWindow    = 64 << 10  // bytes that are taken unread of a stream; grpc-go's own guess grows to 16 MiB
 	connWindow      = 1 << 20   // bytes on their way, of all streams
 	mostHeaders     = 64 << 10  // bytes of gRPC's own headers, not of the request that is checked
@@ -56,6 +66,13 @@ const (
 
 // NewEndpoint makes an Endpoint that is NOT_SERVING.
 func NewEndpoint(check *Server, c EndpointConfig) *Endpoint {
+	lasting, end := context.WithCancel(context.Background())
+	e := &Endpoint{health: health.NewServer(), streams: map[string]bool{}, endStreams: end}
+	e.atEnd = func(do func()) (forget func() bool) { return context.AfterFunc(lasting, do) }
+	most := mostRequest
+	if c.Register != nil {
+		most = mostMessage
+	}
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
 		// grpc-go would take more than one ping in 5 minutes for an attack and close.
@@ -66,18 +83,21 @@ func NewEndpoint(check *Server, c EndpointConfig) *Endpoint {
 		// the end of the process.
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxConcurrentStreams(mostStreams),
-		grpc.MaxRecvMsgSize(mostRequest),
+		grpc.MaxRecvMsgSize(most),
 		grpc.MaxHeaderListSize(mostHeaders),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
-		grpc.InTapHandle(bounded(callTimeout + c.Wait)),
+		grpc.InTapHandle(e.bound(callTimeout + c.Wait)),
 	}
 	if c.Credentials != nil {
 		options = append(options, grpc.Creds(c.Credentials))
 	}
-	e := &Endpoint{server: grpc.NewServer(options...), health: health.NewServer()}
+	e.server = grpc.NewServer(options...)
 	authv3.RegisterAuthorizationServer(e.server, check)
 	healthv1.RegisterHealthServer(e.server, healthChecks{e.health})
+	if c.Register != nil {
+		c.Register(registrar{e})
+	}
 	if c.Reflection {
 		reflection.Register(e.server)
 	}
@@ -105,11 +125,12 @@ func (e *Endpoint) Serve(l net.Listener) error {
 
 // Drain ends service without a lost check: NOT_SERVING first, then wait until
 // every Envoy has seen it (its health check interval times the threshold), then
-// stop accepting and let running checks finish, for at most timeout. Cancelling
-// ctx skips what is left of the waiting.
+// stop accepting, end streams and let running checks finish, for at most timeout.
+// Cancelling ctx skips what is left of the waiting.
 func (e *Endpoint) Drain(ctx context.Context, wait, timeout time.Duration) {
 	e.health.Shutdown() // for good: later SetServing calls change nothing
 	sleep(ctx, wait)
+	e.endStreams()
 	stopped := make(chan struct{})
 	go func() {
 		e.server.GracefulStop()
@@ -126,15 +147,33 @@ func (e *Endpoint) Drain(ctx context.Context, wait, timeout time.Duration) {
 	}
 }
 
-// bounded gives a call so long, from its headers on: a client that never sends the rest
-// of its message holds what it has sent no longer. Nothing that is offered takes that
-// long.
-func bounded(timeout time.Duration) tap.ServerInHandle {
-	return func(ctx context.Context, _ *tap.Info) (context.Context, error) {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
+// bound gives a call so long, from its headers on: a client that never sends the rest of
+// its message holds what it has sent no longer. Nothing that is offered takes that long,
+// except for streams that last.
+func (e *Endpoint) bound(timeout time.Duration) tap.ServerInHandle {
+	return func(ctx context.Context, call *tap.Info) (context.Context, error) {
+		var cancel context.CancelFunc
+		if e.streams[call.FullMethodName] {
+			ctx, cancel = context.WithCancel(ctx)
+			forget := e.atEnd(cancel)
+			context.AfterFunc(ctx, func() { forget() })
+		} else {
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+		}
 		context.AfterFunc(ctx, cancel) // with the call
 		return ctx, nil
 	}
+}
+
+// registrar notes the streams of a service that is registered on an Endpoint.
+type registrar struct{ *Endpoint }
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (r registrar) RegisterService(service *grpc.ServiceDesc, by any) {
+	for _, s := range service.Streams {
+		r.streams["/"+service.ServiceName+"/"+s.StreamName] = true
+	}
+	r.server.RegisterService(service, by)
 }
 
 // healthChecks is health that is asked for, as Envoy and the kubelet do. Watching it

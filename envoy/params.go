@@ -154,6 +154,11 @@ type Params struct {
 	// merges slashes: for dialects that read the path.
 	PathHardening bool
 
+	// RenewEvery is how often samepod is told that a request is still running, besides
+	// when it has ended, where the sandbox asks to be renewed by use. 0 is never, also
+	// not at the end.
+	RenewEvery time.Duration
+
 	CheckTimeout   time.Duration // of one check
 	ConnectTimeout time.Duration // to a Pod
 	// StreamDuration bounds a request altogether: a stream is checked once, at its
@@ -242,6 +247,8 @@ func (p Params) Validate() error {
 		return problem("endpoint", "%v; allowed with --upstream assert only: samepod returns the address", p.Endpoints[0])
 	case p.SetsPath && !p.PathHardening:
 		return problem("path-form", "samepod reads the path; it needs path-hardening")
+	case p.RenewEvery > mostRenewEvery:
+		return problem("renew-every", "%v; allowed: at most %v, OpenSandbox may extend a life by no more than 5m", p.RenewEvery, mostRenewEvery)
 	case p.MaxRequests == 0:
 		return problem("max-requests", "0; allowed: a positive number")
 	}
@@ -317,7 +324,7 @@ func (p Params) validateDurations() error {
 		zeroIsOK bool
 	}{
 		{"check-timeout", p.CheckTimeout, false}, {"connect-timeout", p.ConnectTimeout, false}, {"stream-duration", p.StreamDuration, true},
-		{"stream-idle", p.StreamIdle, true}, {"upstream-idle", p.UpstreamIdle, false}, {"tcp-user-timeout", p.TCPUserTimeout, false},
+		{"stream-idle", p.StreamIdle, true}, {"renew-every", p.RenewEvery, true}, {"upstream-idle", p.UpstreamIdle, false}, {"tcp-user-timeout", p.TCPUserTimeout, false},
 	} {
 		zero := ""
 		if d.zeroIsOK {
@@ -329,6 +336,9 @@ func (p Params) validateDurations() error {
 	}
 	return nil
 }
+
+// mostRenewEvery leaves time for samepod's throttle and for Redis.
+const mostRenewEvery = time.Minute
 
 // authzCluster is the name of the cluster that is samepod itself.
 const authzCluster = "samepod_authz"

@@ -16,6 +16,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/filters/cel/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/grpc/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
@@ -90,6 +91,7 @@ var cases = []struct {
 		p.WebSocket, p.PathHardening = false, true
 		p.StreamDuration, p.StreamIdle, p.TCPUserTimeout = 0, 0, 1500*time.Millisecond
 		p.Cluster = "outbound|44772||sandboxes.svc"
+		p.RenewEvery = 10 * time.Second
 	}},
 	{"bootstrap-1.40-grpc-tls-cors", envoy.Bootstrap, func(p *envoy.Params) {
 		p.UpstreamProtocol = envoy.Downstream
@@ -112,6 +114,7 @@ var cases = []struct {
 		p.Version, p.Upstream, p.UpstreamTLS = 36, envoy.Resolve, envoy.UpstreamTLS{CASecret: "/etc/pods/ca.yaml", Name: "pod.example.org"}
 	}},
 	{"filters-1.36-resolve", envoy.Filters, func(p *envoy.Params) { p.Version, p.Upstream = 36, envoy.Resolve }},
+	{"filters-1.36-renew", envoy.Filters, func(p *envoy.Params) { p.Version, p.Upstream, p.RenewEvery = 36, envoy.Resolve, 2500*time.Millisecond }},
 	{"filters-1.40-both", envoy.Filters, func(*envoy.Params) {}},
 	{"filters-1.40-no-headers", envoy.Filters, func(p *envoy.Params) {
 		p.ClaimHeaders, p.ContextExtensions = nil, map[string]string{"pod": "ns/a"}

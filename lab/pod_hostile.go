@@ -14,6 +14,7 @@ import (
 func (p *Pod) hostile(mux *http.ServeMux) {
 	mux.HandleFunc("/forge", p.forge)
 	mux.HandleFunc("/redirect", p.redirect)
+	mux.HandleFunc("/fail", p.fail)
 	mux.HandleFunc("/wait", p.wait)
 	mux.HandleFunc("/hints", p.hints)
 	mux.HandleFunc("/switch", p.switchProtocols)
@@ -40,6 +41,12 @@ func (p *Pod) redirect(w http.ResponseWriter, r *http.Request) {
 	p.execute(r, "redirect")
 	w.Header().Set("location", r.URL.Query().Get("to"))
 	w.WriteHeader(http.StatusFound)
+}
+
+// fail executes, and answers that it cannot.
+func (p *Pod) fail(w http.ResponseWriter, r *http.Request) {
+	p.execute(r, "fail")
+	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
 // wait answers after a time, or when the caller has gone.

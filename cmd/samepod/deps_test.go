@@ -23,6 +23,7 @@ func TestArrows(t *testing.T) {
 		{"/identity/kube", "github.com/envoyproxy/ " + self + "/authz " + self + "/envoy", "a source of Pods knows nothing of Envoy"},
 		{"/envoy", self + "/", "what is rendered is a matter of Envoy's and of typed values"},
 		{"/mtls", self + "/ k8s.io/ github.com/", "who may connect is a matter of files and of TLS"},
+		{"/renewal", self + "/ k8s.io/", "who is in use is a matter of Envoy's access log and of Redis"},
 		{"/envoy/hazard", "!std " + self + "/envoy github.com/envoyproxy/ github.com/cncf/xds/ cel.dev/expr go.yaml.in/ google.golang.org/", "a configuration is judged by itself and by the rendering, with Envoy's types"},
 		{"/cmd/samepod", self + "/lab", "the service's binary starts nobody's processes"},
 		{"/identity/podsfile", "k8s.io/ github.com/envoyproxy/ " + self + "/authz", "the source without a cluster must not need one"},

@@ -117,6 +117,7 @@ func (f *envoyFlags) filters(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.params.PathHardening, "path-hardening", f.params.PathHardening, "reject escaped slashes and underscores in header names, merge slashes: for dialects that read the path")
 	flags.StringArrayVar(&f.params.CORSOrigins, "cors-origin", nil, "`origin` whose pages may call Pods, such as https://console.example.org, or * for all; may be repeated. Preflights are answered before the check")
 	flags.StringArrayVar(&f.params.CORSHeaders, "cors-header", nil, "with --cors-origin: a request `header` that such pages may send, besides those of the claim and content-type; may be repeated")
+	flags.DurationVar(&f.params.RenewEvery, "renew-every", 0, "tell samepod of every request to a sandbox that asks to be renewed by use, when it has ended and so often before; 0 is not to. samepod serve --renew-intents makes renewals of it")
 	flags.DurationVar(&f.params.CheckTimeout, "check-timeout", f.params.CheckTimeout, "of one check; beyond it 503 no-verdict")
 	flags.DurationVar(&f.params.StreamDuration, "stream-duration", f.params.StreamDuration, "of one request altogether, which is checked once, at its beginning; 0 for no bound")
 	flags.DurationVar(&f.params.StreamIdle, "stream-idle", f.params.StreamIdle, "of a request without a byte in either direction; 0 for no bound")

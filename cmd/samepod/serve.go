@@ -35,6 +35,7 @@ type serveFlags struct {
 	tls          tlsFlags
 	maxAge       time.Duration // of a connection
 	maxConns     int           // of each listener
+	renew        renewFlags
 	reflection   bool
 	health       string
 	admin        string
@@ -76,6 +77,7 @@ func newServe() *cobra.Command {
 	f.tls.register(flags)
 	flags.DurationVar(&f.maxAge, "max-connection-age", 5*time.Minute, "after how long a connection of Envoy's is told to end, within 10s and without an error: it then sees new replicas, and a client whose certificate is not good any more is refused; 0 for never")
 	flags.IntVar(&f.maxConns, "max-connections", 4096, "connections at a time of each --listen; Envoy has one for each of its workers, and one for health checks. More are closed at once")
+	f.renew.register(flags)
 	flags.BoolVar(&f.reflection, "reflection", false, "offer gRPC reflection")
 	flags.StringVar(&f.health, "health-listen", "127.0.0.1:9192", "`address` of /healthz, /readyz and /metrics; give the Pod's address for the kubelet and Prometheus")
 	flags.StringVar(&f.admin, "admin-listen", "127.0.0.1:9193", "loopback `address` of /history?address=<ip>, /shared and, with --pprof, /debug/pprof; empty for none")
@@ -125,7 +127,7 @@ func (f *serveFlags) check(set *pflag.FlagSet) error {
 	if err := f.tls.check(f.listen); err != nil {
 		return err
 	}
-	if err := f.pins.check(set); err != nil {
+	if err := errors.Join(f.pins.check(set), f.renew.check(set)); err != nil {
 		return err
 	}
 	return f.source.check(set)
@@ -148,6 +150,7 @@ type service struct {
 	endpoint  *authz.Endpoint
 	listeners *listeners
 	tls       *mtls.Keeper // nil for none
+	renew     *renewer
 	ready     *readiness
 	metrics   *prometheus.Registry
 }
@@ -173,13 +176,17 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	if err != nil {
 		return err
 	}
+	reg := prometheus.NewRegistry()
+	renew, err := f.renew.open(log, reg)
+	if err != nil {
+		return err
+	}
 	listeners, err := listen(f)
 	if err != nil {
 		return err
 	}
 	defer listeners.close()
 
-	reg := prometheus.NewRegistry()
 	ready := &readiness{index: index, sandboxes: source.sandboxes, tls: keeper, notes: append(notes(conf, f), source.notes...), unhealthyWhenStale: f.unhealthy}
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newCollector(ready, logDropped))
 	check := authz.Config{
@@ -190,12 +197,12 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	if s := source.sandboxes; s != nil {
 		check.Claim, check.Target, check.Confirm = authz.Route(conf.engine.claim, conf.claims.Allowed), s.Target, s.Confirm
 	}
-	endpoint := authz.EndpointConfig{Reflection: f.reflection, ConnectionAge: f.maxAge, Wait: f.waitReady}
+	endpoint := authz.EndpointConfig{Reflection: f.reflection, ConnectionAge: f.maxAge, Wait: f.waitReady, Register: renew.register}
 	if keeper != nil {
 		endpoint.Credentials = keeper.Credentials()
 	}
 	s := &service{
-		flags: f, log: log, index: index, follow: source.follow, listeners: listeners, tls: keeper, metrics: reg,
+		flags: f, log: log, index: index, follow: source.follow, listeners: listeners, tls: keeper, renew: renew, metrics: reg,
 		endpoint: authz.NewEndpoint(authz.NewServer(check), endpoint), ready: ready,
 	}
 	selector := conf.selector.String()
@@ -204,7 +211,7 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	}
 	log.Info("starting", "version", thisBuild().Version, "revision", thisBuild().Revision, "listen", listeners.addresses(), "health", listeners.health.Addr().String(), "admin", listeners.adminAddress(),
 		"source", source.about, "feeds", feedNames(ready.feeds()), "dialect", string(conf.dialect), "scope", conf.policy.Scope.String(), "selector", selector, "ports", conf.policy.Ports.String(),
-		"addresses", conf.policy.Addresses.String(), "claim", sourceNames(conf.claims), "notes", ready.notes)
+		"addresses", conf.policy.Addresses.String(), "claim", sourceNames(conf.claims), "renew", renew.about, "notes", ready.notes)
 	return s.run(ctx)
 }
 
@@ -221,6 +228,7 @@ func (s *service) run(ctx context.Context) error {
 	if s.tls != nil {
 		group.Go(func() error { return s.tls.Run(following, tlsPoll) })
 	}
+	group.Go(func() error { return s.renew.run(following) })
 	for _, l := range s.listeners.authz {
 		group.Go(func() error { return s.endpoint.Serve(l) })
 	}

@@ -1,6 +1,6 @@
 // Command install fills the lab's cache and says how long each step takes:
 //
-//	go run ./lab/install [envoy-<version>]... [envoy-newest] [envoys] [kube] [engines]
+//	go run ./lab/install [envoy-<version>]... [envoy-newest] [envoys] [kube] [engines] [redis]
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 
 func run(ctx context.Context, names []string) error {
 	if len(names) == 0 {
-		return errors.New("what? allowed: envoy-<version>, envoy-newest, envoys, kube, engines")
+		return errors.New("what? allowed: envoy-<version>, envoy-newest, envoys, kube, engines, redis")
 	}
 	for _, name := range names {
 		switch version, isEnvoy := strings.CutPrefix(name, "envoy-"); {
@@ -60,8 +60,12 @@ func run(ctx context.Context, names []string) error {
 			}); err != nil {
 				return err
 			}
+		case name == "redis":
+			if err := step(name, func() error { _, err := lab.RedisBinary(ctx); return err }); err != nil {
+				return err
+			}
 		default:
-			return fmt.Errorf("%q; allowed: envoy-<version>, envoy-newest, envoys, kube, engines", name)
+			return fmt.Errorf("%q; allowed: envoy-<version>, envoy-newest, envoys, kube, engines, redis", name)
 		}
 	}
 	return nil
