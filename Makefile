@@ -23,7 +23,7 @@ test: tools ## run everything, with the race detector: units, mutants, four Envo
 
 .PHONY: tools
 tools: ## get the Envoys and the sandbox engines' programs, and build etcd and kube-apiserver
-	@go run ./lab/install envoys engines kube
+	@go run ./lab/install envoys engines redis kube
 
 .PHONY: lint
 lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangci.yml says
