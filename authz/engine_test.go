@@ -252,3 +252,26 @@ func TestRoute(t *testing.T) {
 		}
 	}
 }
+
+// TestRenews: who wants to hear of a sandbox that asks for renewal hears of its allows.
+func TestRenews(t *testing.T) {
+	good := bound(pod("a", on(addrX)))
+	asks := func(s identity.TargetState) identity.Target { t := good; t.State, t.Renew = s, true; return t }
+	for _, tc := range []struct {
+		rule   string
+		target identity.Target
+		want   string
+	}{
+		{"allowed, and it asks", asks(identity.Bound), "ns s"},
+		{"allowed, and it does not ask", good, ""},
+		{"denied", asks(identity.SandboxGone), ""},
+	} {
+		server := engineServer(func(identity.Claim) identity.Target { return tc.target }, nil)
+		got := ""
+		server.config.Renews = func(namespace, id string) { got = namespace + " " + id }
+		checked(t, server)
+		if got != tc.want {
+			t.Errorf("%s: hears of %q, want %q", tc.rule, got, tc.want)
+		}
+	}
+}

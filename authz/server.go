@@ -15,8 +15,8 @@ import (
 	"github.com/samepod/samepod/identity"
 )
 
-// Config is what a [Server] is made of. Everything but History, Confirm and Wait is
-// required.
+// Config is what a [Server] is made of. Everything but Confirm, Wait, History and Renews
+// is required.
 type Config struct {
 	// Claim reads the claim of a request: [Mapping.Claim], or [Route] of a dialect.
 	Claim func(*authv3.AttributeContext) (identity.Claim, error)
@@ -29,6 +29,9 @@ type Config struct {
 	Policy  Policy
 	Wait    Wait
 	History func(netip.Addr) []identity.Tenure // for the log of a denial
+	// Renews hears of each allow whose sandbox asks for its life to be prolonged by use;
+	// nil for nobody. It must not block.
+	Renews  func(namespace, sandboxID string)
 	Log     *slog.Logger
 	Metrics *Metrics
 }
@@ -65,10 +68,20 @@ func (s *Server) Check(ctx context.Context, req *authv3.CheckRequest) (resp *aut
 	s.decide(ctx, req, &d)
 	s.record(ctx, &d)
 	s.config.Metrics.observe(d.verdict.Reason, time.Since(d.started))
-	if d.verdict.Reason == SamePod && d.target.HintDiffers {
-		s.config.Metrics.hints.Inc()
+	if d.verdict.Reason == SamePod {
+		s.allowed(&d)
 	}
 	return response(d.verdict, d.id), nil
+}
+
+// allowed tells who wants to hear of an allow.
+func (s *Server) allowed(d *decision) {
+	if d.target.HintDiffers {
+		s.config.Metrics.hints.Inc()
+	}
+	if d.verdict.Renew && s.config.Renews != nil {
+		s.config.Renews(d.verdict.Sandbox.Namespace, d.verdict.SandboxID)
+	}
 }
 
 // decision is one check with everything that led to its verdict.

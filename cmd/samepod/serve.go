@@ -20,6 +20,7 @@ import (
 	"github.com/samepod/samepod/identity"
 	"github.com/samepod/samepod/identity/sandbox"
 	"github.com/samepod/samepod/mtls"
+	"github.com/samepod/samepod/renewal"
 )
 
 // serveFlags are the flags of samepod serve. What an operator decides once for a
@@ -193,6 +194,9 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 		Claim: conf.claims.Claim, Policy: conf.policy, Target: authz.Pods(index.Look), History: index.History,
 		Wait: authz.Wait{Longest: f.waitReady, Most: mostWaiting, Changed: index.Changed},
 		Log:  log, Metrics: authz.NewMetrics(reg),
+	}
+	if renew.vain != nil {
+		check.Renews = func(namespace, id string) { renew.vain(renewal.Sandbox{Namespace: namespace, ID: id}) }
 	}
 	if s := source.sandboxes; s != nil {
 		check.Claim, check.Target, check.Confirm = authz.Route(conf.engine.claim, conf.claims.Allowed), s.Target, s.Confirm
