@@ -22,8 +22,8 @@ test: tools ## run everything, with the race detector: units, mutants, four Envo
 	@echo "$$(go test -list . ./... | grep -c '^\(Test\|Fuzz\)') tests and fuzzers, $$(grep -c '^	{"' lab/mutants/mutants_test.go) mutants: all green"
 
 .PHONY: tools
-tools: ## get the Envoys, and build etcd and kube-apiserver
-	@go run ./lab/install envoys kube
+tools: ## get the Envoys and the sandbox engines' programs, and build etcd and kube-apiserver
+	@go run ./lab/install envoys engines kube
 
 .PHONY: lint
 lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangci.yml says

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,9 +70,7 @@ func (a *AgentSandbox) CreateWarm(ctx context.Context, name, pool string) (*unst
 func (a *AgentSandbox) create(ctx context.Context, name string, labels map[string]string, owners []metav1.OwnerReference) (*unstructured.Unstructured, error) {
 	spec := map[string]any{"podTemplate": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "sandbox", "image": "sandbox:v1"}}}}}
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	for key, value := range a.operating(true) {
-		spec[key] = value
-	}
+	maps.Copy(spec, a.operating(true))
 	object.SetGroupVersionKind(schema.GroupVersionKind{Group: agentGroup, Version: a.version, Kind: "Sandbox"})
 	object.SetName(name)
 	object.SetLabels(labels)
@@ -99,7 +98,7 @@ func (a *AgentSandbox) Start(ctx context.Context, name string, addr netip.Addr) 
 	if _, err := a.Create(ctx, name); err != nil {
 		return nil, err
 	}
-	return a.bringUp(ctx, name, addr)
+	return a.BringUp(ctx, name, addr)
 }
 
 // StartWarm is [AgentSandbox.Start] for a Sandbox of a warm pool.
@@ -107,10 +106,11 @@ func (a *AgentSandbox) StartWarm(ctx context.Context, name, pool string, addr ne
 	if _, err := a.CreateWarm(ctx, name, pool); err != nil {
 		return nil, err
 	}
-	return a.bringUp(ctx, name, addr)
+	return a.BringUp(ctx, name, addr)
 }
 
-func (a *AgentSandbox) bringUp(ctx context.Context, name string, addr netip.Addr) (*Pod, error) {
+// BringUp takes a Sandbox that exists, and has no Pod, to where it serves.
+func (a *AgentSandbox) BringUp(ctx context.Context, name string, addr netip.Addr) (*Pod, error) {
 	if err := a.Reconcile(ctx, name); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -132,15 +133,36 @@ func (k *Kube) Config() *rest.Config {
 	return &rest.Config{Host: k.URL, BearerToken: userAdmin, TLSClientConfig: rest.TLSClientConfig{CAFile: k.ca}, QPS: 1000, Burst: 2000}
 }
 
-// grant gives UserSamepod exactly what samepod needs.
+// grant gives UserSamepod exactly what samepod needs for the dialect claim.
 func (k *Kube) grant(ctx context.Context) error {
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "samepod"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}}}}
-	if _, err := k.Client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+	return k.bind(ctx, "samepod", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}}})
+}
+
+// bind gives UserSamepod a ClusterRole of this name; one that exists gets these rules.
+func (k *Kube) bind(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	_, err := k.Client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = k.Client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{})
 		return err
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "samepod"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "samepod"}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: UserSamepod}}}
-	_, err := k.Client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: UserSamepod}}}
+	_, err = k.Client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 	return err
+}
+
+// GrantEngines gives UserSamepod these verbs on the engines' kinds, beside what it may
+// do to Pods: get, list and watch, and patch where pins are kept on the objects.
+func (k *Kube) GrantEngines(ctx context.Context, verbs ...string) error {
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{opensandboxVersion.Group}, Resources: []string{"batchsandboxes", "pools"}, Verbs: verbs},
+		{APIGroups: []string{agentGroup}, Resources: []string{"sandboxes"}, Verbs: verbs},
+		{APIGroups: []string{claimVersion.Group}, Resources: []string{"sandboxclaims"}, Verbs: verbs},
+	}
+	return k.bind(ctx, "samepod-engines", rules)
 }
 
 // Kubeconfig writes a kubeconfig for a user; url is the API server's, or that of a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -67,9 +68,7 @@ func (o *OpenSandbox) Create(ctx context.Context, id string, spec map[string]any
 	if spec["poolRef"] == nil {
 		all["template"] = sandboxTemplate(id)
 	}
-	for key, value := range spec {
-		all[key] = value
-	}
+	maps.Copy(all, spec)
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": all}}
 	object.SetGroupVersionKind(opensandboxVersion.WithKind("BatchSandbox"))
 	object.SetName(id)
@@ -90,6 +89,12 @@ func (o *OpenSandbox) Start(ctx context.Context, id string, addr netip.Addr) (*P
 	if _, err := o.Create(ctx, id, nil); err != nil {
 		return nil, err
 	}
+	return o.BringUp(ctx, id, addr)
+}
+
+// BringUp takes a sandbox that exists, and has no Pod, to where it serves: one that the
+// real server has created or resumed, or that was rebuilt.
+func (o *OpenSandbox) BringUp(ctx context.Context, id string, addr netip.Addr) (*Pod, error) {
 	if err := o.Reconcile(ctx, id); err != nil {
 		return nil, err
 	}
@@ -147,54 +152,76 @@ func (o *OpenSandbox) Expire(ctx context.Context, id string) error {
 	return o.Remove(ctx, id)
 }
 
-// Reconcile is one pass of the BatchSandbox controller: it creates missing Pods, and
-// publishes endpoints and then status of those that were there before. While a sandbox
-// is Pausing it does nothing; while it is Paused it creates no Pod; and nothing calls
-// it when a Pod of a pool dies, since a pool's Pods are not the BatchSandbox's own.
+// Reconcile is one pass of the BatchSandbox controller: it looks, creates missing Pods,
+// and publishes endpoints and then status of what it saw. While a sandbox is Pausing it
+// does nothing; while it is Paused it creates no Pod; and nothing calls it when a Pod of
+// a pool dies, since a pool's Pods are not the BatchSandbox's own.
 func (o *OpenSandbox) Reconcile(ctx context.Context, id string) error {
-	bs, pods, err := o.look(ctx, id)
+	seen, err := o.Look(ctx, id)
 	if err != nil {
 		return err
 	}
-	phase, _, _ := unstructured.NestedString(bs.Object, "status", "phase")
-	if phase == "Pausing" {
+	if seen.phase() == "Pausing" {
 		return nil
 	}
-	if poolOf(bs) == "" && phase != "Paused" {
-		if err := o.scale(ctx, bs, pods); err != nil {
+	if poolOf(seen.sandbox) == "" && seen.phase() != "Paused" {
+		if err := o.scale(ctx, seen); err != nil {
 			return err
 		}
 	}
-	if err := o.publishEndpoints(ctx, bs, pods); err != nil {
+	if err := o.PublishEndpoints(ctx, seen); err != nil {
 		return err
 	}
-	return o.publishStatus(ctx, bs, pods)
+	return o.publishStatus(ctx, seen)
 }
 
-// PublishEndpoints is the first of the two writes of [OpenSandbox.Reconcile]: the
-// annotation is new, the status is not.
-func (o *OpenSandbox) PublishEndpoints(ctx context.Context, id string) error {
-	bs, pods, err := o.look(ctx, id)
-	if err != nil {
-		return err
-	}
-	return o.publishEndpoints(ctx, bs, pods)
+// Seen is what the controller has seen of a sandbox, and what it publishes, however
+// late it comes to it.
+type Seen struct {
+	sandbox *unstructured.Unstructured
+	pods    []*corev1.Pod
 }
 
-// look reads a BatchSandbox and the Pods that its controller takes for its own: by
+func (s Seen) phase() string {
+	phase, _, _ := unstructured.NestedString(s.sandbox.Object, "status", "phase")
+	return phase
+}
+
+// Look reads a BatchSandbox and the Pods that its controller takes for its own: by
 // the controller's uid, or, pooled, by the names in the annotations.
-func (o *OpenSandbox) look(ctx context.Context, id string) (*unstructured.Unstructured, []*corev1.Pod, error) {
+func (o *OpenSandbox) Look(ctx context.Context, id string) (Seen, error) {
 	bs, err := o.Sandbox(ctx, id)
 	if err != nil {
-		return nil, nil, err
+		return Seen{}, err
 	}
 	if poolOf(bs) != "" {
 		pods, err := o.allocated(ctx, bs)
-		return bs, pods, err
+		return Seen{bs, pods}, err
 	}
 	pods, err := o.owned(ctx, bs.GetUID())
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return podIndex(a) - podIndex(b) })
-	return bs, pods, err
+	return Seen{bs, pods}, err
+}
+
+// PublishEndpoints is the first of the two writes of [OpenSandbox.Reconcile]; the status
+// is as it was. It writes the address of every Pod that was seen and has a node, whatever
+// state it is in; a Pod without an address is "". It is a patch by name, guarded by no
+// uid and no resourceVersion: it also hits a sandbox of that name that was created since.
+// An empty list is not written where there was none.
+func (o *OpenSandbox) PublishEndpoints(ctx context.Context, seen Seen) error {
+	ips := make([]string, len(seen.pods))
+	for i, pod := range seen.pods {
+		ips[i] = pod.Status.PodIP
+	}
+	text, err := json.Marshal(ips)
+	if err != nil {
+		return err
+	}
+	was, had := seen.sandbox.GetAnnotations()[annotationEndpoints]
+	if was == string(text) || !had && len(ips) == 0 {
+		return nil
+	}
+	return o.Annotate(ctx, seen.sandbox.GetName(), annotationEndpoints, string(text))
 }
 
 func podIndex(pod *corev1.Pod) int {
@@ -202,10 +229,11 @@ func podIndex(pod *corev1.Pod) int {
 	return index
 }
 
-func (o *OpenSandbox) scale(ctx context.Context, bs *unstructured.Unstructured, pods []*corev1.Pod) error {
+func (o *OpenSandbox) scale(ctx context.Context, seen Seen) error {
+	bs := seen.sandbox
 	replicas, _, _ := unstructured.NestedInt64(bs.Object, "spec", "replicas")
 	for index := range int(replicas) {
-		if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return podIndex(p) == index }) {
+		if slices.ContainsFunc(seen.pods, func(p *corev1.Pod) bool { return podIndex(p) == index }) {
 			continue
 		}
 		name := fmt.Sprintf("%s-%d", bs.GetName(), index)
@@ -232,25 +260,6 @@ func (o *OpenSandbox) createFromTemplate(ctx context.Context, owner *unstructure
 	return o.createOwned(ctx, owner, pod, labels)
 }
 
-// publishEndpoints writes the address of every Pod that has a node, whatever state it
-// is in; a Pod without an address is "". It is a patch of the name: no uid and no
-// resourceVersion guard it. An empty list is not written where there was none.
-func (o *OpenSandbox) publishEndpoints(ctx context.Context, bs *unstructured.Unstructured, pods []*corev1.Pod) error {
-	ips := make([]string, len(pods))
-	for i, pod := range pods {
-		ips[i] = pod.Status.PodIP
-	}
-	text, err := json.Marshal(ips)
-	if err != nil {
-		return err
-	}
-	was, had := bs.GetAnnotations()[annotationEndpoints]
-	if was == string(text) || !had && len(ips) == 0 {
-		return nil
-	}
-	return o.Annotate(ctx, bs.GetName(), annotationEndpoints, string(text))
-}
-
 // Annotate writes one annotation of a BatchSandbox.
 func (o *OpenSandbox) Annotate(ctx context.Context, id, key, value string) error {
 	return o.Edit(ctx, id, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
@@ -258,14 +267,13 @@ func (o *OpenSandbox) Annotate(ctx context.Context, id, key, value string) error
 
 // publishStatus counts Pods. pauseObservedGeneration follows every generation, so also
 // one in which nothing but, say, spec.expireTime changed.
-func (o *OpenSandbox) publishStatus(ctx context.Context, bs *unstructured.Unstructured, pods []*corev1.Pod) error {
-	ready := 0
+func (o *OpenSandbox) publishStatus(ctx context.Context, seen Seen) error {
+	bs, pods, phase, ready := seen.sandbox, seen.pods, seen.phase(), 0
 	for _, pod := range pods {
 		if pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && isReady(pod) {
 			ready++
 		}
 	}
-	phase, _, _ := unstructured.NestedString(bs.Object, "status", "phase")
 	if phase == "" && len(pods) == 0 {
 		return nil // the first status is of a sandbox that has something
 	}

@@ -54,29 +54,29 @@ func (o *OpenSandbox) AckPause(ctx context.Context, id string) error {
 // is emptied, alloc-release goes and alloc-status stays; the Pod is the pool's to
 // recycle.
 func (o *OpenSandbox) CompletePause(ctx context.Context, id string) error {
-	bs, pods, err := o.look(ctx, id)
+	seen, err := o.Look(ctx, id)
 	if err != nil {
 		return err
 	}
-	if poolOf(bs) == "" {
-		for _, pod := range pods {
+	if poolOf(seen.sandbox) == "" {
+		for _, pod := range seen.pods {
 			if err := o.Delete(ctx, pod.Name, false); err != nil {
 				return err
 			}
 		}
 		return o.ack(ctx, id, "Paused")
 	}
-	if len(pods) == 0 {
+	if len(seen.pods) == 0 {
 		return fmt.Errorf("%s: no Pod of the pool is allocated", id)
 	}
-	labels := map[string]any{}
-	for key, value := range pods[0].Labels {
+	source, labels := seen.pods[0], map[string]any{}
+	for key, value := range source.Labels {
 		if key != labelPoolName && key != labelPoolRevision {
 			labels[key] = value
 		}
 	}
 	template := sandboxTemplate(id)
-	template["metadata"] = map[string]any{"labels": labels, "annotations": pods[0].Annotations}
+	template["metadata"] = map[string]any{"labels": labels, "annotations": source.Annotations}
 	err = o.Edit(ctx, id, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{annotationAllocRelease: nil}, "finalizers": nil},
 		"spec":     map[string]any{"poolRef": nil, "template": template},

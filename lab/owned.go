@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,9 +37,7 @@ func (n *Node) createOwned(ctx context.Context, owner *unstructured.Unstructured
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	for key, value := range labels {
-		pod.Labels[key] = value
-	}
+	maps.Copy(pod.Labels, labels)
 	pod.Spec.NodeName = "node-1"
 	return n.Kube.Client.CoreV1().Pods(n.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 }

@@ -2,9 +2,7 @@ package lab
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,8 +22,9 @@ import (
 const ExecdPort = 44772
 
 // Pod is the process in a Pod: an HTTP server on an address of its own that
-// behaves like execd where it matters, knows whose Pod it is, and appends every
-// command that it executes to a record. It executes nothing.
+// behaves like OpenSandbox's execd and agent-sandbox's runtime where it matters, knows
+// whose Pod it is, and appends every command that it executes to a record. It executes
+// nothing.
 type Pod struct {
 	Name string
 	UID  string
@@ -39,6 +38,7 @@ type Pod struct {
 	executed []Execution
 	conns    int   // accepted
 	received int64 // bytes of the upload that is under way
+	files    map[string][]byte
 }
 
 // Execution is one request that reached a Pod.
@@ -80,8 +80,8 @@ func (l *Lab) serve(p *Pod, listener net.Listener, config *tls.Config) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, r *http.Request) { p.execute(r, "ping"); p.say(w, "pong") })
 	mux.HandleFunc("POST /command", p.command)
-	mux.HandleFunc("POST /files/upload", p.upload)
-	mux.HandleFunc("GET /files/download", p.download)
+	p.serveFiles(mux)
+	p.serveRuntime(mux)
 	mux.HandleFunc("GET /ws", p.echo)
 	mux.HandleFunc("GET /pty", p.pty)
 	mux.HandleFunc("POST /reset", p.reset)
@@ -149,7 +149,7 @@ func (p *Pod) command(w http.ResponseWriter, r *http.Request) {
 	p.execute(r, body.Command)
 	w.Header().Set("content-type", "text/event-stream")
 	event := func(kind, text string) {
-		line, _ := json.Marshal(map[string]string{"type": kind, "text": text}) // strings
+		line, _ := json.Marshal(map[string]any{"type": kind, "text": text, "timestamp": time.Now().UnixMilli()}) // an SDK drops an event without its time
 		fmt.Fprintf(w, "data: %s\n\n", line)
 		w.(http.Flusher).Flush()
 	}
@@ -164,39 +164,8 @@ func (p *Pod) command(w http.ResponseWriter, r *http.Request) {
 			event("stdout", strconv.Itoa(i))
 		}
 	}
-	event("stdout", fmt.Sprintf("%s executed in %s", body.Command, p.Name))
+	event("stdout", p.output(body.Command))
 	event("execution_complete", "")
-}
-
-// upload hashes what arrives, as it arrives.
-func (p *Pod) upload(w http.ResponseWriter, r *http.Request) {
-	p.execute(r, "upload")
-	p.mu.Lock()
-	p.received = 0
-	p.mu.Unlock()
-	sum := sha256.New()
-	buffer := make([]byte, 64<<10)
-	var total int64
-	for {
-		n, err := r.Body.Read(buffer)
-		sum.Write(buffer[:n])
-		total += int64(n)
-		p.mu.Lock()
-		p.received = total
-		p.mu.Unlock()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return
-		}
-	}
-	fmt.Fprintf(w, "%d %s\n", total, hex.EncodeToString(sum.Sum(nil)))
-}
-
-func (p *Pod) download(w http.ResponseWriter, r *http.Request) {
-	p.execute(r, "download "+r.URL.Query().Get("path"))
-	p.say(w, "contents of "+r.URL.Query().Get("path"))
 }
 
 // echo is a WebSocket that repeats messages and says who repeats them.

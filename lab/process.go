@@ -60,7 +60,7 @@ func (l *Lab) Start(name, path string, args ...string) (*Process, error) {
 	return l.run(name, exec.Command(path, args...))
 }
 
-// run starts a command whose output is not taken by anybody else.
+// run starts a command. What it writes goes to files, where the caller does not take it.
 func (l *Lab) run(name string, cmd *exec.Cmd) (*Process, error) {
 	file := filepath.Join(l.Dir, name)
 	for n := 2; exists(file + ".out"); n++ { // a program that is started again keeps the log of its first life
@@ -77,7 +77,10 @@ func (l *Lab) run(name string, cmd *exec.Cmd) (*Process, error) {
 		return nil, err
 	}
 	defer errs.Close()
-	p.cmd.Stdout, p.cmd.Stderr = out, errs
+	p.cmd.Stderr = errs
+	if p.cmd.Stdout == nil {
+		p.cmd.Stdout = out
+	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // not to outlive a test that is killed
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
