@@ -74,7 +74,7 @@ var mutants = []struct {
 	{"a streaming list may go on for ever", "identity/kube/guard.go", "case g.initial && now.After(g.ends):", "case false:", "TestStreamingListThatBreaksOff$"},
 	{"a refused watch lives on", "identity/kube/watch.go", "w.current.Stop()", "", "TestRefusedStreamEnds$"},
 	{"a slow list is never watched on from", "identity/kube/store.go", "s.listed = true", "", "TestSlowList$"},
-	{"whatever decodes is a list", "identity/kube/store.go", "if !named {", "if object == nil {", "TestListsThatAreNone$"},
+	{"whatever decodes is a list", "identity/kube/store.go", "if !named {", "if object == nil && !named {", "TestListsThatAreNone$"},
 	{"a missing CRD blocks", "identity/kube/watch.go", "w.store.none()", "", "TestMissingCRD$"},
 	{"a 403 is a missing CRD", "identity/kube/resource.go", "if !apierrors.IsNotFound(err) ||", "if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) ||", "TestMissingCRD$"},
 	{"a proxy's 404 is a missing CRD", "identity/kube/resource.go", "case failed != nil:", "case false:", "TestMissingCRD$"},
