@@ -1,10 +1,12 @@
-// Package kube is the source of Pods that watches a Kubernetes API server. It is
-// the only importer of client-go.
+// Package kube is the source that watches a Kubernetes API server: for Pods, and for
+// what engines keep their sandboxes in. It is the only importer of client-go.
 //
-// client.go makes one client a watch, each with connections of its own; watch.go
-// lists and watches; store.go writes what arrives into the index, in the API
+// client.go says where the API server is, and gives each watch connections of its own;
+// watch.go lists and watches; store.go writes what arrives into the index, in the API
 // server's order and before the next event is read; guard.go ends a watch that is
-// silent or speaks nonsense; pod.go says which parts of a Pod are read.
+// silent or speaks nonsense. They serve every kind of object; what differs is in kind.go,
+// feed.go (where it goes), pod.go (which parts of a Pod are read) and resource.go (the
+// kinds of CRDs, which come and go). live.go asks the API server itself.
 //
 // There is no informer, and no store of Pods beside the index: client-go's
 // Reflector, which is the half of an informer that lists and watches, writes

@@ -170,7 +170,7 @@ func (e *engineServer) groups() metav1.APIGroupList {
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, name string) {
 	w.Header().Set("content-type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason, Message: string(reason), Details: &metav1.StatusDetails{Name: name}}) //nolint:gosec // a status
+	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason, Message: string(reason), Details: &metav1.StatusDetails{Name: name}})
 }
 
 // startBoxes watches boxes too, into an index of sandboxes.

@@ -47,6 +47,9 @@ func TestNonsenseEvents(t *testing.T) {
 		index := start(t, a, nil)
 		<-index.Synced()
 		eventually(t, tc.rule, has(index, "a", ""))
+		if lists, _ := a.count(); lists != 2 {
+			t.Errorf("%s: believed, after %d lists", tc.rule, lists)
+		}
 	}
 }
 

@@ -81,6 +81,7 @@ func TestMissingCRD(t *testing.T) {
 		{"not installed", func(e *engineServer) { e.served = nil }, true, missingBoxes},
 		{"in an old version", func(e *engineServer) { e.served = []string{"v1"} }, true, ""},
 		{"forbidden", func(e *engineServer) { e.status = 403 }, false, "list: Forbidden"},
+		{"forbidden, and not installed", func(e *engineServer) { e.status, e.served = 403, nil }, false, "list: Forbidden"},
 		{"broken", func(e *engineServer) { e.status = 500 }, false, ": Internal"},
 		{"somebody else's 404", func(e *engineServer) { e.broken = true }, false, "list: the server could not find the requested resource; and which kinds there are: "},
 		{"a 404, and the directory is forbidden", func(e *engineServer) { e.served, e.closed = nil, true }, false, "which kinds there are: Forbidden"},
@@ -161,7 +162,7 @@ func TestListsOfSomethingElse(t *testing.T) {
 				}
 				e.ServeHTTP(w, r)
 			}), nil)
-			eventually(t, "a fault", func() bool { return index.Feeds()[0].Fault != "" })
+			eventually(t, "a word", func() bool { s := index.Feeds()[0]; return s.Fault != "" || s.Lists > 0 })
 			if got := index.Feeds()[0].Freshness; got != identity.NotSynced {
 				t.Errorf("believed: %v", got)
 			}
