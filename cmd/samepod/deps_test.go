@@ -15,7 +15,7 @@ func TestArrows(t *testing.T) {
 		from, never, why string
 	}{
 		{"/identity", "!std " + self + "/identity github.com/hashicorp/golang-lru/v2", "what is true now must be readable, testable and fast without anybody's types"},
-		{"/identity/agentsandbox", "!std " + self + "/identity github.com/hashicorp/golang-lru/v2", "what an engine's objects say is a matter of values"},
+		{"/identity/agentsandbox", "!std " + self + "/identity github.com/hashicorp/golang-lru/v2 golang.org/x/time", "what an engine's objects say is a matter of values"},
 		{"/identity/sandbox", "!std " + self + "/identity github.com/hashicorp/golang-lru/v2 golang.org/x/time", "what an engine's objects mean is a matter of values"},
 		{"/authz", "k8s.io/ sigs.k8s.io/", "a verdict is about values, not about Kubernetes objects"},
 		{"/authz", self + "/identity/ " + self + "/envoy " + self + "/lab", "the check does not know where Pods come from or how Envoy is configured"},
