@@ -25,6 +25,18 @@ func bound(p identity.Pod) identity.Target {
 	}
 }
 
+// TestOwnHost: what a claim hides of its host is hidden, and only that.
+func TestOwnHost(t *testing.T) {
+	for _, hides := range []bool{false, true} {
+		c := sandboxClaim()
+		c.HidesHost = hides
+		p := policy()
+		if v := p.decide(c, bound(pod("a", on(addrX)))); v.Reason != SamePod || v.OwnHost != hides {
+			t.Errorf("hides %v: %+v", hides, v)
+		}
+	}
+}
+
 // TestDecideSandbox is what an engine's answer comes to, one a line.
 func TestDecideSandbox(t *testing.T) {
 	good := bound(pod("a", on(addrX)))

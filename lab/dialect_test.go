@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/samepod/samepod/lab"
 )
@@ -62,7 +61,7 @@ func startMirror(t *testing.T, addr netip.AddrPort) {
 // setting is a header that samepod sets.
 func setting(name, value string) *corev3.HeaderValueOption {
 	return &corev3.HeaderValueOption{
-		Header: &corev3.HeaderValue{Key: name, Value: value}, Append: wrapperspb.Bool(false),
+		Header:       &corev3.HeaderValue{Key: name, Value: value},
 		AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
 	}
 }

@@ -35,14 +35,14 @@ func newRetrying(t *testing.T, version, policy string, args func(first, second n
 	}
 	config := string(samepodCLI(t, append([]string{"envoy", "bootstrap", "--envoy-version", version, "--samepod", r.authz.Addr.String(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args(r.addr, r.second)...)...))
 	if policy != "" {
-		for old, new := range map[string]string{
+		for old, changed := range map[string]string{
 			"priority: DEFAULT, max_retries: 0": "priority: DEFAULT, max_retries: 3",
 			"timeout: 0s   #":                   "retry_policy: " + policy + "\n                  timeout: 0s   #",
 		} {
 			if n := strings.Count(config, old); n != 1 {
 				t.Fatalf("%q is there %d times", old, n)
 			}
-			config = strings.Replace(config, old, new, 1)
+			config = strings.Replace(config, old, changed, 1)
 		}
 	}
 	r.envoy = must(l.StartEnvoy(t.Context(), "envoy", envoyBinary(t, version), []byte(config)))(t)

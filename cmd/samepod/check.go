@@ -25,8 +25,8 @@ const mostConfiguration = 64 << 20
 
 // checkFlags are the flags of samepod envoy check.
 type checkFlags struct {
-	dialectFlags
 	config, version, upstream, output string
+	dialect                           dialectFlags
 	options                           hazard.Options
 }
 
@@ -74,7 +74,7 @@ if there was nothing to judge: no such file, no answer, no configuration.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "samepod's configuration `file`: the claim's headers follow it. Without it, the defaults of the --dialect")
-	f.dialectFlags.register(flags)
+	f.dialect.register(flags)
 	flags.StringVar(&f.version, "envoy-version", "", "`version` of Envoy, such as 1.40 or 1.40.0. Without it, what a dump says, and 1.40 for a bootstrap")
 	flags.StringVar(&f.options.Cluster, "cluster", envoy.DefaultParams().Cluster, "`name` of the protected cluster")
 	flags.StringVar(&f.upstream, "upstream", "", "the `arrangement` that is meant: resolve, assert or both. Without it, what the configuration looks like")
@@ -111,7 +111,7 @@ func (f *checkFlags) read() (hazard.Options, error) {
 		}
 		conf = &loaded
 	}
-	side, _, err := f.dialectFlags.read(conf)
+	side, _, err := f.dialect.read(conf)
 	o.ClaimHeaders, o.PrivateHeaders, o.SetsPath, o.SetsHost = side.reads, side.private, side.pathForm, side.setsHost
 	return o, err
 }

@@ -56,26 +56,26 @@ var envoySides = map[dialect]envoySide{
 
 // dialectFlags say which dialect Envoy's side is of, where samepod's configuration does not.
 type dialectFlags struct {
-	dialect  string
+	name     string
 	pathForm bool
 }
 
 func (f *dialectFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.dialect, "dialect", "", "without --config: the `dialect` of callers: claim (the default), opensandbox or agent-sandbox")
+	flags.StringVar(&f.name, "dialect", "", "without --config: the `dialect` of callers: claim (the default), opensandbox or agent-sandbox")
 	flags.BoolVar(&f.pathForm, "path-form", false, "the path may name the Pod, so samepod may set :path: OpenSandbox's /<id>/<port>/, agent-sandbox's <prefix>/<namespace>/<id>/<port>/. It turns --path-hardening on")
 }
 
 // read finds Envoy's side of the dialect. conf is samepod's configuration, or nil; claims
 // are what the dialect claim reads then.
 func (f dialectFlags) read(conf *settings) (envoySide, authz.Mapping, error) {
-	d, claims := dialect(f.dialect), authz.DefaultMapping()
+	d, claims := dialect(f.name), authz.DefaultMapping()
 	switch {
-	case conf != nil && (f.dialect != "" || f.pathForm):
+	case conf != nil && (f.name != "" || f.pathForm):
 		return envoySide{}, claims, errors.New("--dialect, --path-form: both are in --config already")
 	case conf != nil:
 		d, claims = conf.dialect, conf.claims
 		f.pathForm = conf.engine != nil && conf.engine.setsPath
-	case f.dialect == "":
+	case f.name == "":
 		d = dialectClaim
 	}
 	side, ok := envoySides[d]

@@ -27,8 +27,8 @@ type envoyFlags struct {
 	cidrs      []string
 	ports      []string
 	extensions []string
-	dialectFlags
-	params envoy.Params // what needs no reading
+	dialect    dialectFlags
+	params     envoy.Params // what needs no reading
 }
 
 func newEnvoy() *cobra.Command {
@@ -98,7 +98,7 @@ func defaultEnvoyFlags() envoyFlags {
 
 func (f *envoyFlags) common(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "samepod's configuration `file`: the claim's headers, the ports and the CIDRs follow it. Without it, the defaults of the --dialect")
-	f.dialectFlags.register(flags)
+	f.dialect.register(flags)
 	flags.StringVar(&f.version, "envoy-version", f.version, "`version` of Envoy, 1.36 to 1.40")
 	flags.StringVar(&f.upstream, "upstream", f.upstream, "resolve (Envoy dials the address that samepod returns), assert (a cluster of yours picks the host, and Envoy refuses any other than the verified one; 1.39 and newer) or both")
 	flags.BoolVar(&f.params.AcceptUnasserted, "accept-unasserted", false, "render assert below 1.39, where nothing asserts")
@@ -212,7 +212,7 @@ func (f *envoyFlags) readPolicy(p envoy.Params) (envoy.Params, error) {
 			}
 		}
 	}
-	side, claims, err := f.dialectFlags.read(conf)
+	side, claims, err := f.dialect.read(conf)
 	if err != nil {
 		return p, err
 	}

@@ -219,6 +219,6 @@ func (r *reader) check(path, value string, rule func(string) error) { r.note(pat
 
 func (r *reader) note(path, value string, err error) {
 	if err != nil && r.fault == "" {
-		r.fault = (&identity.FieldError{Field: path, Value: value, Err: err}).Error()
+		r.fault = (&identity.FieldError{Field: path, Value: shorten(value), Err: err}).Error()
 	}
 }

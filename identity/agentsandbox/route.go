@@ -150,11 +150,16 @@ func (r Routes) inPath(c identity.Claim, rest string) (identity.Claim, error) {
 }
 
 func malformed(place, text string, err error) error {
-	const most = 100 // bytes; a hostile value must not fill the answer and the log
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+	return &identity.ClaimError{Fault: identity.ClaimMalformed, Detail: fmt.Sprintf("%s is %q: %v", place, shorten(text), err)}
+}
+
+// shorten keeps a hostile value from filling the answer and the log.
+func shorten(text string) string {
+	const most = 100 // bytes
+	if len(text) <= most {
+		return text
 	}
-	return &identity.ClaimError{Fault: identity.ClaimMalformed, Detail: fmt.Sprintf("%s is %q: %v", place, text, err)}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 func conflict(header string, said, path any) error {
