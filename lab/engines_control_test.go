@@ -3,6 +3,7 @@ package lab_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -142,8 +143,11 @@ func TestControlOpenSandboxPool(t *testing.T) {
 			succeed(t, o.CreatePool(ctx, "pool", cmp.Or(recycle, lab.RecycleDelete)))
 			a := must(o.WarmPod(ctx, "pool", addr))(t)
 			succeed(t, o.StartPooled(ctx, sandboxA, "pool", a))
-			ingress := dialer(t, func(*http.Request) (string, error) { return endpoint0(t, o, sandboxA) })
-			if got := do(t, "POST", ingress+"/command", `{"command":"for A"}`); ran(got.body) != a.Name {
+			gateway := ingress(t, o)
+			ask := func() call {
+				return do(t, "POST", "http://"+gateway+"/command", `{"command":"for A"}`, "OpenSandbox-Ingress-To", fmt.Sprintf("%s-%d", sandboxA, lab.ExecdPort))
+			}
+			if got := ask(); ran(got.body) != a.Name {
 				t.Fatalf("A lives: %d %s", got.status, got.body)
 			}
 			b := a
@@ -159,7 +163,7 @@ func TestControlOpenSandboxPool(t *testing.T) {
 			}
 			succeed(t, o.StartPooled(ctx, sandboxB, "pool", b))
 			before := len(b.Executed())
-			if got := do(t, "POST", ingress+"/command", `{"command":"for A"}`); got.status != http.StatusOK || ran(got.body) != b.Name || len(b.Executed()) != before+1 {
+			if got := ask(); got.status != http.StatusOK || ran(got.body) != b.Name || len(b.Executed()) != before+1 {
 				t.Errorf("%d %s; without the fault this shows nothing", got.status, got.body)
 			}
 			if same := a.UID == b.UID; same != (recycle == lab.RecycleRestart || recycle == lab.RecycleNoop) {
@@ -169,9 +173,19 @@ func TestControlOpenSandboxPool(t *testing.T) {
 	}
 }
 
+// ingress is a stand-in for OpenSandbox's in header mode.
+func ingress(t *testing.T, o *lab.OpenSandbox) (address string) {
+	t.Helper()
+	url := dialer(t, func(r *http.Request) (string, error) {
+		id, _ := strings.CutSuffix(r.Header.Get("OpenSandbox-Ingress-To"), fmt.Sprintf("-%d", lab.ExecdPort))
+		return endpoint0(r.Context(), o, id)
+	})
+	return strings.TrimPrefix(url, "http://")
+}
+
 // endpoint0 is the ingress's resolution.
-func endpoint0(t *testing.T, o *lab.OpenSandbox, id string) (string, error) {
-	bs, err := o.Sandbox(t.Context(), id)
+func endpoint0(ctx context.Context, o *lab.OpenSandbox, id string) (string, error) {
+	bs, err := o.Sandbox(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -261,13 +275,7 @@ func TestControlAgentSandboxServer(t *testing.T) {
 func TestControlGateway(t *testing.T) {
 	l, o, addrs := newOpenSandbox(t)
 	ctx, addr := t.Context(), addrs.Take()
-	ingress := strings.TrimPrefix(dialer(t, func(r *http.Request) (string, error) {
-		if route := r.Header.Get("OpenSandbox-Ingress-To"); route != fmt.Sprintf("%s-%d", sandboxA, lab.ExecdPort) {
-			return "", fmt.Errorf("OpenSandbox-Ingress-To: %q", route)
-		}
-		return endpoint0(t, o, sandboxA)
-	}), "http://")
-	config := lab.OpenSandboxConfig{Namespace: o.Namespace, Gateway: ingress}
+	config := lab.OpenSandboxConfig{Namespace: o.Namespace, Gateway: ingress(t, o)}
 	server := must(l.StartOpenSandboxServer(ctx, o.Kube, config))(t)
 	config.ProxyThroughGateway = true
 	through := must(l.StartOpenSandboxServer(ctx, o.Kube, config))(t)

@@ -92,6 +92,27 @@ func (o *OpenSandbox) Start(ctx context.Context, id string, addr netip.Addr) (*P
 	return o.BringUp(ctx, id, addr)
 }
 
+// Created waits until the server has created a sandbox in the namespace that no
+// controller has seen yet, and returns its id.
+func (o *OpenSandbox) Created(ctx context.Context) (id string, err error) {
+	waitErr := wait(ctx, nil, "the server has created a sandbox", 30*time.Second, func() bool {
+		all, listErr := o.sandboxes.List(ctx, metav1.ListOptions{})
+		if err = listErr; err != nil {
+			return true
+		}
+		for _, bs := range all.Items {
+			if bs.Object["status"] == nil {
+				id = bs.GetName()
+			}
+		}
+		return id != ""
+	})
+	if err != nil {
+		return "", err
+	}
+	return id, waitErr
+}
+
 // BringUp takes a sandbox that exists, and has no Pod, to where it serves: one that the
 // real server has created or resumed, or that was rebuilt.
 func (o *OpenSandbox) BringUp(ctx context.Context, id string, addr netip.Addr) (*Pod, error) {
