@@ -81,8 +81,9 @@ func TestControlOpenSandbox(t *testing.T) {
 		"python": must(l.StartOpenSandboxClient(ctx))(t),
 		"node":   must(l.StartOpenSandboxNodeClient(ctx))(t),
 	}
+	connect := lab.ClientStep{Do: "connect", Server: server.Addr, Sandbox: sandboxA}
 	for name, c := range clients {
-		if got := must(c.Do(lab.ClientStep{Do: "connect", Server: server.Addr, Sandbox: sandboxA}))(t); !got.OK {
+		if got := must(c.Do(connect))(t); !got.OK {
 			t.Fatalf("%s: connect: %+v", name, got)
 		}
 	}
@@ -113,6 +114,9 @@ func TestControlOpenSandbox(t *testing.T) {
 	for name, c := range clients {
 		if got := must(c.Command("for A"))(t); !got.OK || ran(got.Output) != sandboxB+"-0" {
 			t.Errorf("%s: %+v%s", name, got, shows)
+		}
+		if got := must(c.Do(connect))(t); !got.OK {
+			t.Errorf("%s: B answers no ping for A: %+v%s", name, got, shows)
 		}
 	}
 	endpoint := func() string { return must(server.Endpoint(sandboxA, lab.ExecdPort, ""))(t).Endpoint }
@@ -238,6 +242,7 @@ func TestControlAgentSandbox(t *testing.T) {
 	if got := must(client.Command("for A"))(t); !got.OK || ran(got.Output) != "box" {
 		t.Errorf("A lives: %+v", got)
 	}
+	// A slash in a file's name comes as %2F in the path of a read.
 	if up, got := must(client.Upload("dir/file", "hi"))(t), must(client.Read("dir/file"))(t); !up.OK || got.Output != "hi" {
 		t.Errorf("upload %+v, read %+v", up, got)
 	}
