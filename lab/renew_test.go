@@ -40,7 +40,7 @@ type renewArm struct {
 	list  *redis.Client
 }
 
-func newRenewArm(t *testing.T, version string) *renewArm {
+func newRenewArm(t *testing.T, version, every string) *renewArm {
 	t.Helper()
 	l := newLab(t)
 	r := must(l.StartRedis(t.Context(), "redis", redisPassword))(t)
@@ -49,7 +49,7 @@ func newRenewArm(t *testing.T, version string) *renewArm {
 		t.Fatal(err)
 	}
 	a := newSamepodArm(t, "--renew-intents", "redis://"+r.Addr.String()+"/1", "--renew-intents-password-file", password, "--renew-intents-interval", "0s")
-	config := readBootstrap(t, a.bootstrap(version, a.samepod.Authz.String(), "--renew-every", "200ms"))
+	config := readBootstrap(t, a.bootstrap(version, a.samepod.Authz.String(), "--renew-every", every))
 	config.apply(t, strings.NewReplacer(), edit{behindCheck, writesRenewal})
 	a.envoy = must(a.StartEnvoy(t.Context(), "envoy", envoyBinary(t, version), config.text(t)))(t)
 	a.waitVerdicts()
@@ -97,7 +97,7 @@ func TestRenew(t *testing.T) {
 	for _, version := range []string{lab.EnvoyVersions()[0], lab.NewestEnvoy()} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			a := newRenewArm(t, version)
+			a := newRenewArm(t, version, "200ms")
 			addr, dead := a.addrs.Take(), a.addrs.Take()
 			a.run("a", "uid-a", addr)
 			a.run("dead", "uid-dead", dead).Stop()
@@ -163,31 +163,39 @@ func TestRenew(t *testing.T) {
 }
 
 // TestRenewStream: a command that runs longer than its sandbox may live renews it while
-// it runs. The list is read as OpenSandbox's server reads it; the life is scaled down.
+// it runs; the control is told of at its end only, and its sandbox expires in use. The
+// list is read as OpenSandbox's server reads it, and the life is scaled down.
 func TestRenewStream(t *testing.T) {
-	t.Parallel()
-	a := newRenewArm(t, lab.NewestEnvoy())
-	addr := a.addrs.Take()
-	a.run("a", "uid-a", addr)
-	const life = 2500 * time.Millisecond // Envoy tells with up to a second's delay
-	ended := make(chan int, 1)
-	go func() {
-		ended <- do(t, "POST", a.envoy.URL("/command?ticks=50&every=100ms"), `{"command":"x"}`, asking(claimOn("a", "uid-a", addr), "long")...).status
-	}()
-	renewals := 0
-	for expires := time.Now().Add(life); ; renewals++ {
-		select {
-		case status := <-ended:
-			if status != 200 || renewals < 2 {
-				t.Errorf("%d after %d renewals", status, renewals)
+	for _, tc := range []struct {
+		every   string
+		expires bool
+	}{{"200ms", false}, {"1m", true}} {
+		t.Run(tc.every, func(t *testing.T) {
+			t.Parallel()
+			a := newRenewArm(t, lab.NewestEnvoy(), tc.every)
+			addr := a.addrs.Take()
+			a.run("a", "uid-a", addr)
+			const life = 3 * time.Second // Envoy tells with up to a second's delay
+			ended := make(chan int, 1)
+			go func() {
+				ended <- do(t, "POST", a.envoy.URL("/command?ticks=60&every=100ms"), `{"command":"x"}`, asking(claimOn("a", "uid-a", addr), "long")...).status
+			}()
+			expired := false
+			for status := 0; status == 0; {
+				_, err := a.list.BRPop(t.Context(), life, renewal.DefaultQueue).Result()
+				select {
+				case status = <-ended:
+					if status != 200 {
+						t.Errorf("%d", status)
+					}
+				default:
+					expired = expired || err != nil
+				}
 			}
-			return
-		default:
-		}
-		if _, err := a.list.BRPop(t.Context(), time.Until(expires), renewal.DefaultQueue).Result(); err != nil {
-			t.Fatalf("expired in use after %d renewals: %v", renewals, err)
-		}
-		expires = time.Now().Add(life)
+			if expired != tc.expires {
+				t.Errorf("expired in use: %v, want %v", expired, tc.expires)
+			}
+		})
 	}
 }
 
@@ -196,7 +204,7 @@ func TestRenewStream(t *testing.T) {
 // entries is open.
 func TestRenewBlocked(t *testing.T) {
 	t.Parallel()
-	a := newRenewArm(t, lab.NewestEnvoy())
+	a := newRenewArm(t, lab.NewestEnvoy(), "200ms")
 	addr := a.addrs.Take()
 	a.run("a", "uid-a", addr)
 	claim := claimOn("a", "uid-a", addr)
