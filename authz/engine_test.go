@@ -86,6 +86,7 @@ func TestDecideSandbox(t *testing.T) {
 		{SamePod, "not handed on, says the API server", with(func(t *identity.Target) { t.Reread, t.Live = true, true }), nil, false},
 		{Overloaded, "read, and not pinned", with(func(t *identity.Target) { t.Pin, t.Live = identity.PinWanted, true }), nil, true},
 		{HintStale, "a hint that must be forgotten", with(func(t *identity.Target) { t.HintDiffers, t.HintStale = true, true }), nil, false},
+		{SamePod, "it asks for renewal, and the caller does not want to", with(func(t *identity.Target) { t.Renew = true }), func(c *identity.Claim) { c.NoRenewal = true }, false},
 		{SamePod, "a hint that is only old", with(func(t *identity.Target) { t.HintDiffers = true }), nil, false},
 
 		{PodTerminal, "dead, and not pinned: there is nothing to pin", with(func(t *identity.Target) {
@@ -102,6 +103,9 @@ func TestDecideSandbox(t *testing.T) {
 		got := p.decide(c, tc.target)
 		if got.Reason != tc.want || got.confirm != tc.confirm {
 			t.Errorf("%s: %v, confirm %v; want %v, %v", tc.rule, got.Reason, got.confirm, tc.want, tc.confirm)
+		}
+		if got.Renew != (got.Reason == SamePod && tc.target.Renew && !c.NoRenewal) {
+			t.Errorf("%s: renews %v", tc.rule, got.Renew)
 		}
 		if (got.Reason == SamePod) != (got.Upstream.IsValid() && got.UID == "U-a" && got.SandboxID == "s") {
 			t.Errorf("%s: %+v", tc.rule, got)

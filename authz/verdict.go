@@ -115,7 +115,7 @@ func (p *Policy) same(c identity.Claim, t identity.Target) Verdict {
 	}
 	allow := Verdict{Reason: SamePod, Upstream: netip.AddrPortFrom(v.Addr, c.Port), UID: pod.UID, Path: t.Path, OwnHost: c.HidesHost}
 	if c.Sandbox != "" {
-		allow.Sandbox, allow.SandboxID, allow.Renew = t.Sandbox, c.Sandbox, t.Renew
+		allow.Sandbox, allow.SandboxID, allow.Renew = t.Sandbox, c.Sandbox, t.Renew && !c.NoRenewal
 	}
 	return allow
 }

@@ -29,6 +29,8 @@ type Claim struct {
 	// HidesHost says that the Pod must not get :authority as the caller sent it, since
 	// that may let its bearer in: it gets its own address.
 	HidesHost bool
+	// NoRenewal says that this use must not prolong the life of the sandbox.
+	NoRenewal bool
 	// Hint is the address that a client remembers of itself, without a claim to be
 	// right; invalid for none.
 	Hint netip.Addr

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samepod/samepod/authz"
 	"github.com/samepod/samepod/identity/agentsandbox"
+	"github.com/samepod/samepod/identity/opensandbox"
 )
 
 // envoySide is what Envoy has to know of a dialect.
@@ -39,7 +40,7 @@ type envoySide struct {
 var envoySides = map[dialect]envoySide{
 	dialectClaim: {},
 	dialectOpenSandbox: {
-		reads:    []string{"opensandbox-ingress-to", "open-sandbox-ingress", "opensandbox-secure-access"},
+		reads:    []string{opensandbox.RouteHeader, opensandbox.OldRouteHeader, opensandbox.TokenHeader, opensandbox.RenewHeader},
 		pages:    []string{"x-execd-access-token"},
 		setsHost: true,
 		pathForm: true,

@@ -25,7 +25,7 @@ func TestAgentSandboxAnswers(t *testing.T) {
 	policy := authz.Policy{Scope: mustBe(authz.ParseScope([]string{"default"})), Ports: mustBe(authz.ParsePorts([]string{"8888"}))}
 	x := sandbox.NewIndex(sandbox.Engine{InScope: policy.Scope.Contains, Access: agentsandbox.Access, Refuse: agentsandbox.Refuse}, pods)
 	feed := x.NewFeed("sandboxes", "events", time.Minute)
-	keep := agentsandbox.Keep(nil, false)
+	keep := agentsandbox.Keep()
 	var objects []sandbox.Sandbox
 	var running []identity.Pod
 	for name, spec := range map[string]map[string]any{"a": {}, "asleep": {"operatingMode": "Suspended"}, "over": {"shutdownTime": "2026-01-01T00:00:00Z"}, "dead": {}} {

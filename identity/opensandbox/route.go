@@ -48,6 +48,7 @@ const (
 	RouteHeader    = "opensandbox-ingress-to"
 	OldRouteHeader = "open-sandbox-ingress"
 	TokenHeader    = "opensandbox-secure-access"
+	RenewHeader    = "opensandbox-access-renew"
 )
 
 // Routes reads routes, in the ingress's order of precedence, and says what a request
@@ -84,6 +85,11 @@ func (r Routes) Claim(req identity.Request) (identity.Claim, error) {
 	}
 	c.Access.Token = identity.Secret(token)
 	c.HidesHost = true // a signed route in it lets its bearer in; the ingress hides it too
+	renew, _, err := req.Header(RenewHeader)
+	if err != nil {
+		return identity.Claim{}, err
+	}
+	c.NoRenewal = renew == "skip" // that word, in lower case, as for the ingress
 	return c, nil
 }
 

@@ -264,3 +264,17 @@ func FuzzRoute(f *testing.F) {
 		}
 	})
 }
+
+// TestNoRenewal: a caller may ask that a use does not count.
+func TestNoRenewal(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "skip": true, "Skip": false, "no": false} {
+		req := to("a-80")
+		if value != "" {
+			req.headers["opensandbox-access-renew"] = value
+		}
+		got, err := opensandbox.Routes{}.Claim(req)
+		if err != nil || got.NoRenewal != want {
+			t.Errorf("%q: %+v, %v", value, got, err)
+		}
+	}
+}

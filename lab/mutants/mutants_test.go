@@ -88,6 +88,7 @@ var mutants = []struct {
 	{"a Pool that recycles without a trace deletes", "identity/opensandbox/pool.go", "p.Recycle = sandbox.RecycleNoop", "p.Recycle = sandbox.RecycleDelete", "TestDecodePool$"},
 	{"the record of its own restart is ignored", "identity/opensandbox/refuse.go", "case record.ID == s.Name:", "case false:", "TestRefuse$"},
 	{"another Pool's Pod is its own", "identity/opensandbox/refuse.go", "ok && pool != s.Pool", "ok && pool != pool", "TestRefuse$"},
+	{"a signature in Host reaches the Pod", "identity/opensandbox/route.go", "c.HidesHost = true //", "//", "TestHeaderRoutes$"},
 	{"the old header comes first", "identity/opensandbox/route.go", "{RouteHeader, OldRouteHeader}", "{OldRouteHeader, RouteHeader}", "TestHeaderRoutes$"},
 	{"a route is split from the left", "identity/opensandbox/route.go", "strings.LastIndexByte(s, '-')", "strings.IndexByte(s, '-')", "TestHeaderRoutes$"},
 	{"a path may climb", "identity/opensandbox/path.go", "if segment == \".\" || segment == \"..\" {", "if segment == \"?\" {", "TestURIRoutes$"},
