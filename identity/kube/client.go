@@ -94,6 +94,7 @@ func (s *Source) add(what string, in func(config *rest.Config, namespace string)
 			closeConnections: closeConnections,
 			silence:          s.bound * 5 / 6,
 			initialSilence:   initialSilence,
+			pauses:           pauses,
 			log:              s.log.With("feed", name),
 		})
 	}
@@ -136,6 +137,6 @@ func ownConnections(config *rest.Config) (own *rest.Config, closeConnections fun
 	own = rest.CopyConfig(config)
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext)
 	own.Dial = dialer.DialContext // a dial function of its own also keeps the transport out of client-go's cache
-	own.QPS = -1                  // a list of many pages is one list; who asks too often is the Reflector, and it backs off
+	own.QPS = -1                  // a list of many pages is one list; the Reflector backs off, and package sandbox bounds live reads
 	return own, dialer.CloseAll
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/samepod/samepod/identity"
 	"github.com/samepod/samepod/identity/sandbox"
 )
@@ -115,6 +117,7 @@ func TestCRDComesAndGoes(t *testing.T) {
 	e := newEngineServer()
 	e.boxes = []string{"a"}
 	index := startBoxes(t, e, func(s *Source) {
+		s.watches[1].pauses = wait.Backoff{Duration: 50 * time.Millisecond}
 		s.watches[1].log = slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))
 	})
 	said := func() int {

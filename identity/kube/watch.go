@@ -38,10 +38,16 @@ type watch struct {
 	closeConnections func()
 	silence          time.Duration // after which a watch is taken for dead
 	initialSilence   time.Duration // the same for a streaming list
+	pauses           wait.Backoff  // between attempts
 	log              *slog.Logger
 
 	current *guard // the last one; the Reflector forgets to stop one whose list it refuses
 }
+
+// pauses are those between attempts. An API server that is down answers at once and many
+// times; one that is back is to be found soon, since every check is denied meanwhile.
+// With the jitter none is longer than 10 s.
+var pauses = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 5, Cap: 5 * time.Second}
 
 // run ends soon after ctx does. The Reflector may take longer, in a pause between
 // two attempts; it then changes nothing any more.
@@ -53,9 +59,7 @@ func (w *watch) run(ctx context.Context) {
 		Name:            w.feed.Status().Name,
 		TypeDescription: w.kind.name,
 		Logger:          &logger,
-		// An API server that is down answers at once and many times; one that is
-		// back is to be found soon, since every check is denied meanwhile.
-		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 5, Cap: 5 * time.Second},
+		Backoff:         &w.pauses,
 	})
 	done := make(chan struct{})
 	go func() {
@@ -102,7 +106,7 @@ func (w *watch) list(ctx context.Context, options metav1.ListOptions) (runtime.O
 
 // missing says that there are no objects, because there is no such kind: the word of
 // the API server itself. It is asked again as after an error, so the word is renewed,
-// and a CRD that is installed is found, within 10 s (the Reflector's pauses).
+// and a CRD that is installed is found, within 10 s.
 func (w *watch) missing(why error) {
 	news := w.feed.Status().Fault != why.Error() // a list ends a fault, also this one
 	w.store.none()
