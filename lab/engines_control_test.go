@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +53,7 @@ func TestControlOpenSandbox(t *testing.T) {
 	if got := proxy(); got.status != http.StatusBadGateway {
 		t.Errorf("A is dead: %d %s", got.status, got.body)
 	}
-	must(o.Start(ctx, sandboxB, addr))(t)
+	b := must(o.Start(ctx, sandboxB, addr))(t)
 
 	const shows = "; without the fault this shows nothing"
 	if got := proxy(); got.status != http.StatusOK || ran(got.body) != sandboxB+"-0" {
@@ -65,6 +66,10 @@ func TestControlOpenSandbox(t *testing.T) {
 		if got := must(c.Do(connect))(t); !got.OK {
 			t.Errorf("%s: B answers no ping for A: %+v%s", name, got, shows)
 		}
+	}
+	leaked := slices.ContainsFunc(b.Executed(), func(e lab.Execution) bool { return e.Header.Get("OPEN-SANDBOX-API-KEY") == "lab" })
+	if !leaked { // the JavaScript SDK sends it wherever it sends anything
+		t.Errorf("B did not get the key of A's caller to the server's API%s", shows)
 	}
 	endpoint := func() string { return must(server.Endpoint(sandboxA, lab.ExecdPort, ""))(t).Endpoint }
 	if got := endpoint(); got != netip.AddrPortFrom(addr, lab.ExecdPort).String() {
