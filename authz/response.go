@@ -81,7 +81,9 @@ func allowed(v Verdict, decision string) *authv3.CheckResponse {
 	}
 }
 
-// problem is the body of a denial (RFC 9457), in the order in which people read.
+// problem is the body of a denial (RFC 9457), in the order in which people read. The last
+// two are extension members that say nothing new: OpenSandbox's SDKs show their users
+// these, as execd has them, and nothing else of a body.
 type problem struct {
 	Type      string `json:"type"`
 	Title     string `json:"title"`
@@ -90,17 +92,20 @@ type problem struct {
 	Reason    string `json:"reason"`
 	Decision  string `json:"decision"`
 	Forwarded bool   `json:"forwarded"` // always false: a denied request reached nobody
+	Code      string `json:"code"`      // the reason
+	Message   string `json:"message"`   // the reason and the detail
 }
 
 func denied(v Verdict, decision string) *authv3.CheckResponse {
 	word := v.Reason.String()
 	body := problem{
 		Type: "urn:samepod:reason:" + word, Title: v.Reason.Title(), Status: v.Reason.Status(),
-		Detail: v.Detail, Reason: word, Decision: decision,
+		Detail: v.Detail, Reason: word, Decision: decision, Code: word,
 	}
 	if body.Detail == "" {
 		body.Detail = v.Reason.Detail()
 	}
+	body.Message = word + ": " + body.Detail
 	var text strings.Builder
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false) // people read "<namespace>/<pod>" with curl

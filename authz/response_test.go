@@ -102,7 +102,7 @@ func TestDenials(t *testing.T) {
 		}
 		wantBody := map[string]any{
 			"type": "urn:samepod:reason:" + r.String(), "title": r.Title(), "status": float64(r.Status()),
-			"detail": r.Detail(), "reason": r.String(), "decision": "the-decision", "forwarded": false,
+			"detail": r.Detail(), "reason": r.String(), "decision": "the-decision", "forwarded": false, "code": r.String(), "message": r.String() + ": " + r.Detail(),
 		}
 		if diff := cmp.Diff(wantBody, body); diff != "" {
 			t.Errorf("%v: body (-want +got):\n%s", r, diff)

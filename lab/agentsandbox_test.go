@@ -48,7 +48,7 @@ func playAgentSandbox(t *testing.T, version string) {
 	pod := must(identity.Object{
 		Namespace: "default", Name: "a", UID: "uid-a", Phase: "Running", PodIP: up.Addr().String(),
 		Owner: identity.Owner{Kind: agentsandbox.Kind, Name: "a", UID: "S-a"},
-	}.Pod(agentsandbox.Keep(nil, false)))(t)
+	}.Pod(agentsandbox.Keep()))(t)
 	feed.Replace([]sandboxes.Sandbox{object("Running")}, time.Now())
 	podFeed.Replace([]identity.Pod{pod}, time.Now())
 	routes := agentsandbox.DefaultRoutes()

@@ -88,8 +88,8 @@ func (c *engineCluster) live(user string) *kube.Live {
 	c.t.Helper()
 	return must(kube.NewLive(c.options(user), []kube.LiveKind{{
 		Resource: agentSandboxes, Decode: decodeAgentSandbox,
-		Queries: func(claim identity.Claim) []kube.Query {
-			return []kube.Query{{Name: claim.Sandbox}, {Label: "id", Value: claim.Sandbox}}
+		Queries: func(claim identity.Claim) []sandboxes.Query {
+			return []sandboxes.Query{{Name: claim.Sandbox}, {Label: "id", Value: claim.Sandbox}}
 		},
 	}}, nil))(c.t)
 }

@@ -33,7 +33,8 @@ type envoySide struct {
 //
 // OpenSandbox's ingress leaves open-sandbox-ingress to the Pod. Here it ends, since a
 // signed route in it lets its bearer in. Host ends for the same reason, and there as
-// well. x-execd-access-token is for the Pod.
+// well, and so does the key of OpenSandbox's own API, which its JavaScript SDK sends along
+// to every Pod. x-execd-access-token is for the Pod.
 //
 // Of agent-sandbox's routers the one in Python removes its headers, and both remove
 // authorization, lest a sandbox speaks for its caller.
@@ -41,6 +42,7 @@ var envoySides = map[dialect]envoySide{
 	dialectClaim: {},
 	dialectOpenSandbox: {
 		reads:    []string{opensandbox.RouteHeader, opensandbox.OldRouteHeader, opensandbox.TokenHeader, opensandbox.RenewHeader},
+		private:  []string{"open-sandbox-api-key"},
 		pages:    []string{"x-execd-access-token"},
 		setsHost: true,
 		pathForm: true,

@@ -354,7 +354,7 @@ func isProblem(example string) bool {
 		return false
 	}
 	r := authz.PodReplaced
-	want = map[string]any{"type": "urn:samepod:reason:" + r.String(), "title": r.Title(), "status": float64(r.Status()), "detail": r.Detail(), "reason": r.String(), "decision": got["decision"], "forwarded": false}
+	want = map[string]any{"type": "urn:samepod:reason:" + r.String(), "title": r.Title(), "status": float64(r.Status()), "detail": r.Detail(), "reason": r.String(), "decision": got["decision"], "forwarded": false, "code": r.String(), "message": r.String() + ": " + r.Detail()}
 	return reflect.DeepEqual(got, want)
 }
 
