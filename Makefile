@@ -4,7 +4,7 @@ GOLANGCI_LINT := v2.15.0
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 .PHONY: build
 build: ## build bin/samepod
@@ -13,13 +13,29 @@ build: ## build bin/samepod
 .PHONY: test
 test: tools ## run everything, with the race detector: units, mutants, four Envoys, a real API server
 	@rm -f .cache/report.txt
-	go vet ./...
-	go test -race ./authz/... ./cmd/... ./envoy/... ./identity/... ./mtls/...
-	go test -count=1 ./lab/mutants
-	go test -race -count=1 -timeout 20m ./lab
-	cd deploy && go vet ./... && go test -count=1 -timeout 30m ./...
+	$(TIMED) go vet ./...
+	$(TIMED) go test -race ./authz/... ./cmd/... ./envoy/... ./identity/... ./mtls/...
+	@$(MAKE) --no-print-directory -j3 -Otarget test-waits test-mutants test-deploy
+	$(TIMED) go test -race -count=1 -timeout 20m -skip $(WAITS) ./lab
 	@cat .cache/report.txt
-	@echo "$$(go test -list . ./... | grep -c '^\(Test\|Fuzz\)') tests and fuzzers, $$(grep -c '^	{"' lab/mutants/mutants_test.go) mutants: all green"
+	@echo "$$(grep -rhE '^func (Test|Fuzz)\w*\(\w+ \*testing\.[TF]\)' --include='*_test.go' * | wc -l) tests and fuzzers, $$(grep -c '^	{"' lab/mutants/mutants_test.go) mutants: all green"
+
+# What waits for minutes of real time runs beside what computes, which makes way.
+WAITS := '^Test(StaleView|QuietCluster|Pauses)$$'
+TIMED := @.ci/timed
+
+.PHONY: test-waits
+test-waits: ## the part of the lab that waits for the bounds of the service
+	$(TIMED) go test -race -count=1 -timeout 20m -run $(WAITS) ./lab
+
+.PHONY: test-mutants
+test-mutants: ## break each safety property; six at once, since many wait for their test to give up
+	$(TIMED) nice go test -count=1 -parallel 6 -timeout 20m ./lab/mutants
+
+.PHONY: test-deploy
+test-deploy: ## the chart on the API server, and a release, built twice
+	$(TIMED) nice go -C deploy vet ./...
+	$(TIMED) nice go -C deploy test -count=1 -timeout 30m ./...
 
 .PHONY: tools
 tools: ## get the Envoys and the sandbox engines' programs, and build etcd and kube-apiserver
