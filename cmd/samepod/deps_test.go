@@ -22,6 +22,7 @@ func TestArrows(t *testing.T) {
 		{"/mtls", self + "/ k8s.io/ github.com/", "who may connect is a matter of files and of TLS"},
 		{"/envoy/hazard", "!std " + self + "/envoy github.com/envoyproxy/ github.com/cncf/xds/ cel.dev/expr go.yaml.in/ google.golang.org/", "a configuration is judged by itself and by the rendering, with Envoy's types"},
 		{"/cmd/samepod", self + "/lab", "the service's binary starts nobody's processes"},
+		{"/node", "k8s.io/ sigs.k8s.io/ github.com/envoyproxy/ " + self + "/", "a node's disk and logs are judged without a cluster, and without anybody's check"},
 		{"/identity/podsfile", "k8s.io/ github.com/envoyproxy/ " + self + "/authz", "the source without a cluster must not need one"},
 	} {
 		out, err := exec.Command("go", "list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}}{{end}}`, self+arrow.from).Output()
