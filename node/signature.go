@@ -35,7 +35,7 @@ type Signature struct {
 
 	// literals are what a message has at least one of, if the pattern matches. They
 	// are looked for first: most lines of a log have none.
-	literals []string
+	literals [][]byte
 	pattern  *regexp.Regexp
 }
 
@@ -73,7 +73,7 @@ func Classify(message []byte) Match {
 
 func (s *Signature) mayMatch(message []byte) bool {
 	for _, l := range s.literals {
-		if bytes.Contains(message, []byte(l)) {
+		if bytes.Contains(message, l) {
 			return true
 		}
 	}
@@ -89,6 +89,6 @@ const q = `\\*"`
 func signature(class string, kind Kind, literals, pattern, meaning, remedy, source string) Signature {
 	return Signature{
 		Class: class, Kind: kind, Meaning: meaning, Remedy: remedy, Source: source,
-		literals: strings.Split(literals, "|"), pattern: regexp.MustCompile(strings.ReplaceAll(pattern, `"`, q)),
+		literals: bytes.Split([]byte(literals), []byte("|")), pattern: regexp.MustCompile(strings.ReplaceAll(pattern, `"`, q)),
 	}
 }

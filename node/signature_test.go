@@ -2,8 +2,11 @@ package node
 
 import (
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // message is a line of a corpus: what it is, and where it was public.
@@ -60,4 +63,72 @@ func TestHeldOut(t *testing.T) {
 	if right*100 < 80*len(all) || invented*100 > 5*len(all) {
 		t.Errorf("%d of %d are right, %d of another class", right, len(all), invented)
 	}
+}
+
+// TestSignatures: each is whole, there is one of a class, and one that has an
+// example in a corpus has it matched by its own pattern alone.
+func TestSignatures(t *testing.T) {
+	seen := map[string]bool{}
+	examples := slices.Concat(corpus(t, "corpus.tsv"), corpus(t, "public.tsv"))
+	for _, s := range Signatures() {
+		if seen[s.Class] || s.Class == UnknownClass || s.Meaning == "" || s.Remedy == "" || s.Source == "" || len(s.literals) == 0 {
+			t.Errorf("%+v", s)
+		}
+		seen[s.Class] = true
+		n := 0
+		for _, m := range examples {
+			if m.class == s.Class && s.pattern.MatchString(m.text) {
+				n++
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s has no example", s.Class)
+		}
+	}
+	for _, m := range examples {
+		if !seen[m.class] && m.class != UnknownClass {
+			t.Errorf("%s is no class", m.class)
+		}
+	}
+}
+
+// TestLogRules: node-problem-detector takes the patterns, and they reach to the end
+// of what it has read.
+func TestLogRules(t *testing.T) {
+	rules := LogRules().Rules
+	for _, m := range corpus(t, "corpus.tsv") {
+		s := Classify([]byte(m.text)).Signature
+		if s.Kind != Cause {
+			continue
+		}
+		i := slices.IndexFunc(rules, func(r LogRule) bool { return r.Reason == reasonOf(s.Class) })
+		if i < 0 || !regexp.MustCompile(rules[i].Pattern+`\z`).MatchString("a line before\ntime=x msg=\""+m.text+"\"") {
+			t.Errorf("%s: no rule, or it does not match: %s", s.Class, m.text)
+		}
+	}
+	if reasonOf("runsc-boot-eof") != "RunscBootEof" {
+		t.Error(reasonOf("runsc-boot-eof"))
+	}
+}
+
+// FuzzClassify: no message breaks it, and looking for literals first hides nothing.
+func FuzzClassify(f *testing.F) {
+	for _, m := range slices.Concat(corpus(f, "corpus.tsv"), corpus(f, "public.tsv")) {
+		f.Add([]byte(m.text))
+	}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		got := Classify(message)
+		want := UnknownClass
+		if i := slices.IndexFunc(signatures, func(s Signature) bool { return s.pattern.Match(message) }); i >= 0 {
+			want = signatures[i].Class
+		}
+		if got.Class != want || got.Known() != (want != UnknownClass) {
+			t.Fatalf("%s; without literals %s", got.Class, want)
+		}
+		for _, part := range got.Parts {
+			if !utf8.ValidString(part) {
+				t.Fatalf("%q", part)
+			}
+		}
+	})
 }

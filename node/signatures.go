@@ -153,7 +153,7 @@ var signatures = []Signature{
 		"The kubelet refused the Pod before its sandbox: no healthy device.",
 		"Look at the device plugin and the device.",
 		"kubernetes/kubernetes#97131"),
-	signature("start-not-found", Later, "executable",
+	signature("start-not-found", Later, "executable file not found|error finding executable",
 		`executable file not found in \$PATH|error finding executable "([^"\\]+)" in PATH`,
 		"The sandbox is there; the container's command is not in its image.",
 		"Mend command or the image.",
@@ -165,7 +165,7 @@ var signatures = []Signature{
 		"containerd/containerd#5854"),
 
 	// Generic.
-	signature("cni-other", Generic, "sandbox|plugin type=|etwork",
+	signature("cni-other", Generic, "failed to set|failed to create pod network sandbox|failed (add)|etworkPlugin cni",
 		`failed to set ?up (?:network for sandbox|sandbox container ".*" network)|failed to create pod network sandbox|plugin type="([^"\\]+)".* failed \(add\)|[nN]etworkPlugin cni failed to set up pod`,
 		"The network of the sandbox could not be set up.",
 		"Read the log of the CNI plugin on the node.",

@@ -74,7 +74,7 @@ func (v RunscVersion) BehindLink() (bare, pod Verdict) {
 // OnEROFS is what happens to a root file system that is EROFS.
 func (v RunscVersion) OnEROFS() Verdict {
 	switch {
-	case !v.Known():
+	case !v.Known() || v.Date > runscLastTried:
 		return Unknown
 	case v.Date >= runscMountsOnItself && v.Date < runscTakesEROFS:
 		return Failure
