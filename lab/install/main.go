@@ -1,6 +1,6 @@
 // Command install fills the lab's cache and says how long each step takes:
 //
-//	go run ./lab/install [envoy-<version>]... [envoy-newest] [envoys] [kube]
+//	go run ./lab/install [envoy-<version>]... [envoy-newest] [envoys] [kube] [runsc]
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 
 func run(ctx context.Context, names []string) error {
 	if len(names) == 0 {
-		return errors.New("what? allowed: envoy-<version>, envoy-newest, envoys, kube")
+		return errors.New("what? allowed: envoy-<version>, envoy-newest, envoys, kube, runsc")
 	}
 	for _, name := range names {
 		switch version, isEnvoy := strings.CutPrefix(name, "envoy-"); {
@@ -50,8 +50,12 @@ func run(ctx context.Context, names []string) error {
 			if err := step("etcd and kube-apiserver, from their modules (minutes, the first time)", func() error { _, err := lab.KubeBinaries(ctx); return err }); err != nil {
 				return err
 			}
+		case name == "runsc":
+			if err := step("runsc, from its module (minutes, the first time)", func() error { _, err := lab.RunscBinary(ctx); return err }); err != nil {
+				return err
+			}
 		default:
-			return fmt.Errorf("%q; allowed: envoy-<version>, envoy-newest, envoys, kube", name)
+			return fmt.Errorf("%q; allowed: envoy-<version>, envoy-newest, envoys, kube, runsc", name)
 		}
 	}
 	return nil
