@@ -57,7 +57,7 @@ func (x *examination) behindLink(c Containerd, walk Walk, set string) Finding {
 		f.Evidence = append(f.Evidence, l.String())
 	}
 	f.Evidence = append(f.Evidence, "canonical: "+walk.Canonical, how)
-	f.Found = fmt.Sprintf("%s: the way to the bundles has a symbolic link, %v", c.name(), walk.Links[0])
+	f.Found = fmt.Sprintf("%s: a link on the way to the bundles: %v", c.name(), walk.Links[0])
 	canonical := walk.Canonical
 	if state, err := x.host.Walk(c.State.Value); err == nil {
 		canonical = state.Canonical

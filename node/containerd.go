@@ -72,10 +72,14 @@ type CNI struct {
 
 // name is how a containerd is told from others.
 func (c Containerd) name() string {
+	name := "containerd"
 	if c.PID != 0 {
-		return fmt.Sprintf("containerd %d (%s)", c.PID, c.Distribution)
+		name = fmt.Sprintf("containerd %d", c.PID)
 	}
-	return "containerd (" + c.Distribution + ")"
+	if c.Distribution != "containerd" {
+		name += " of " + c.Distribution
+	}
+	return name
 }
 
 // runsc are the handlers that start gVisor. An ignored one starts nothing.

@@ -83,12 +83,9 @@ func (s *Signature) mayMatch(message []byte) bool {
 // Signatures are all of them, in the order in which they are tried.
 func Signatures() []Signature { return append([]Signature(nil), signatures...) }
 
-// q is a quotation mark, however often it was escaped on its way through logs.
-const q = `\\*"`
-
 func signature(class string, kind Kind, literals, pattern, meaning, remedy, source string) Signature {
 	return Signature{
 		Class: class, Kind: kind, Meaning: meaning, Remedy: remedy, Source: source,
-		literals: bytes.Split([]byte(literals), []byte("|")), pattern: regexp.MustCompile(strings.ReplaceAll(pattern, `"`, q)),
+		literals: bytes.Split([]byte(literals), []byte("|")), pattern: regexp.MustCompile(strings.ReplaceAll(pattern, "~", `\\*"`)),
 	}
 }

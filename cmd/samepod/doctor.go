@@ -17,10 +17,11 @@ import (
 
 // doctorFlags are the flags of samepod doctor.
 type doctorFlags struct {
-	rootfs, config, args   string
-	failOn, output         string
-	verbose, noRun, npdLog bool
-	options                node.Options
+	rootfs, config, args     string
+	failOn, output           string
+	verbose, noRun, logRules bool
+	every                    time.Duration
+	options                  node.Options
 }
 
 func newDoctor() *cobra.Command {
@@ -42,20 +43,26 @@ The exit code is 1 if something keeps Pods from starting, 2 if something that ma
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.npdLog {
+			if f.logRules {
 				return printJSON(cmd.OutOrStdout(), node.LogRules())
 			}
-			r, err := f.examine(cmd)
-			if err != nil {
-				return unjudged(err)
+			for {
+				r, err := f.examine(cmd)
+				if err != nil {
+					return unjudged(err)
+				}
+				if err := f.print(cmd.OutOrStdout(), r); err != nil {
+					return err
+				}
+				if f.every == 0 {
+					return f.verdict(r)
+				}
+				select {
+				case <-cmd.Context().Done():
+					return nil
+				case <-time.After(f.every):
+				}
 			}
-			if err := f.print(cmd.OutOrStdout(), r); err != nil {
-				return err
-			}
-			if code := r.Exit(node.Severity(f.failOn)); code != node.ExitOK {
-				return &exitError{code: code, error: fmt.Errorf("%s, %d unknown", count(r.Count(node.Failure), "failure"), r.Count(node.Unknown))}
-			}
-			return nil
 		},
 	}
 	flags := cmd.Flags()
@@ -69,8 +76,9 @@ The exit code is 1 if something keeps Pods from starting, 2 if something that ma
 	flags.StringSliceVar(&f.options.Ignore, "ignore", nil, "leave out these checks")
 	flags.StringVar(&f.failOn, "fail-on", f.failOn, "the least severity that exits 1: failure or warning")
 	flags.StringVar(&f.output, "output", f.output, "text, json for machines, or line: one line of at most 80 bytes for node-problem-detector")
+	flags.DurationVar(&f.every, "every", 0, "look again after this time, until it is ended, as in a DaemonSet; 0s for once")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print also what is right, and all evidence")
-	flags.BoolVar(&f.npdLog, "log-rules", false, "print the signatures as rules for node-problem-detector, and do nothing else")
+	flags.BoolVar(&f.logRules, "log-rules", false, "print the signatures as rules for node-problem-detector, and do nothing else")
 	return cmd
 }
 
@@ -88,12 +96,24 @@ func ask(ctx context.Context, binary string) (string, error) {
 	return string(out), nil
 }
 
+// verdict is the error, and with it the exit code, that a report is.
+func (f *doctorFlags) verdict(r node.Report) error {
+	code := r.Exit(node.Severity(f.failOn))
+	if code == node.ExitOK {
+		return nil
+	}
+	return &exitError{code: code, error: fmt.Errorf("%s, %s, %d unknown", count(r.Count(node.Failure), "failure"), count(r.Count(node.Warning), "warning"), r.Count(node.Unknown))}
+}
+
 func (f *doctorFlags) examine(cmd *cobra.Command) (node.Report, error) {
 	if err := oneOf("output", f.output, "text", "json", "line"); err != nil {
 		return node.Report{}, err
 	}
 	if err := oneOf("fail-on", f.failOn, string(node.Failure), string(node.Warning)); err != nil {
 		return node.Report{}, err
+	}
+	if f.every < 0 || f.every > 0 && f.every < time.Second {
+		return node.Report{}, fmt.Errorf("--every: %v; allowed: 0s, or at least 1s", f.every)
 	}
 	host, err := node.NewHost(f.rootfs)
 	if err != nil {

@@ -111,7 +111,7 @@ func (f *explainFlags) explain(ctx context.Context, name string) (node.Account, 
 			return a, nil
 		}
 	}
-	return node.Account{}, fmt.Errorf("%s: %q has %d Pods, and none of this name", f.podFile, name, len(pods))
+	return node.Account{}, fmt.Errorf("%s: %q: %d Pods, and none of this name", f.podFile, name, len(pods))
 }
 
 // absolute is a path below the node's root; on this machine's own, one that is
