@@ -14,7 +14,7 @@ build: ## build bin/samepod
 test: tools ## run everything, with the race detector: units, mutants, four Envoys, a real API server
 	@rm -f .cache/report.txt
 	go vet ./...
-	go test -race ./authz/... ./cmd/... ./envoy/... ./identity/... ./mtls/...
+	go test -race ./authz/... ./cmd/... ./envoy/... ./identity/... ./mtls/... ./node/...
 	go test -count=1 ./lab/mutants
 	go test -race -count=1 -timeout 20m ./lab
 	cd deploy && go vet ./... && go test -count=1 -timeout 30m ./...
@@ -22,8 +22,8 @@ test: tools ## run everything, with the race detector: units, mutants, four Envo
 	@echo "$$(go test -list . ./... | grep -c '^\(Test\|Fuzz\)') tests and fuzzers, $$(grep -c '^	{"' lab/mutants/mutants_test.go) mutants: all green"
 
 .PHONY: tools
-tools: ## get the Envoys, and build etcd and kube-apiserver
-	@go run ./lab/install envoys kube
+tools: ## get the Envoys, and build etcd, kube-apiserver and runsc
+	@go run ./lab/install envoys kube runsc
 
 .PHONY: lint
 lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangci.yml says
@@ -37,12 +37,12 @@ lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangc
 
 .PHONY: fuzz
 fuzz: ## run every fuzzer for 30 s
-	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config; do \
+	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config node:Classify node:ScanLog node:Configuration node:Versions node:Explain; do \
 		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
 .PHONY: bench
-bench: ## what a check costs, and what reading a list of Pods costs
-	go test -run '^$$' -bench . -benchmem ./identity ./authz
+bench: ## what a check costs, what reading a list of Pods costs, and 10 MB of logs
+	go test -run '^$$' -bench . -benchmem ./identity ./authz ./node
 
 .PHONY: golden
 golden: ## write the goldens and the generated parts of the documents

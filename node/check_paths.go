@@ -121,6 +121,8 @@ func checkRoot(x *examination) []Finding {
 			return []Finding{{Severity: Unknown, Found: c.name() + ": the root could not be followed", Evidence: []string{set, err.Error()}}}
 		case !walk.Straight():
 			return []Finding{{Severity: Info, Found: fmt.Sprintf("%s: its root is behind a link, %v", c.name(), walk.Links[0]), Evidence: []string{set, "canonical: " + walk.Canonical}}}
+		case x.host.copied:
+			return []Finding{{Severity: Unknown, Found: c.name() + ": no link to its root in this copy"}}
 		default:
 			return []Finding{{Severity: OK, Found: fmt.Sprintf("%s: no link on the way to %s", c.name(), walk.Path)}}
 		}

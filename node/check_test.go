@@ -152,7 +152,7 @@ func TestCopy(t *testing.T) {
 	args := func(o *Options) { o.Args = &none }
 	disk := healthy.with(tree{"/proc/1/comm": "absent"})
 	r := examine(t, disk, args)
-	for _, check := range []string{"state-symlink", "state-proof", "tmp-symlink"} {
+	for _, check := range []string{"state-symlink", "state-proof", "tmp-symlink", "root-symlink"} {
 		if f := r.worst(check); f.Severity != Unknown {
 			t.Errorf("%+v", f)
 		}
@@ -224,7 +224,10 @@ func TestExit(t *testing.T) {
 // TestSilentCheck: a check that says nothing is not taken for one that found nothing.
 func TestSilentCheck(t *testing.T) {
 	defer func(all []Check) { checks = all }(checks)
-	checks = []Check{{ID: "silent", alone: true, run: func(*examination) []Finding { return nil }}}
+	checks = []Check{
+		{ID: "silent", run: func(*examination) []Finding { return nil }},
+		{ID: "right", run: func(*examination) []Finding { return []Finding{{Severity: OK}} }},
+	}
 	if r := examine(t, healthy); r.Exit(Failure) != ExitUnknown {
 		t.Errorf("%+v", r.Findings)
 	}
