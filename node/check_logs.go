@@ -209,7 +209,7 @@ func (r *Reason) hide(class string) {
 	}
 }
 
-func (r Reason) finding() Finding {
+func (r *Reason) finding() Finding {
 	f := Finding{Severity: Failure, Found: fmt.Sprintf("%s: %s (%d sandboxes)", r.Class, r.Meaning, r.Sandboxes), Evidence: []string{r.Place() + ": " + r.Text}, Consequence: "These sandboxes did not start.", Remedy: r.Remedy}
 	switch r.Kind {
 	case Cause:

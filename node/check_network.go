@@ -24,9 +24,11 @@ type network struct {
 type plugin struct {
 	Type string `json:"type"`
 	IPAM struct {
-		Type   string                      `json:"type"`
-		Subnet string                      `json:"subnet"`
-		Ranges [][]struct{ Subnet string } `json:"ranges"`
+		Type   string `json:"type"`
+		Subnet string `json:"subnet"`
+		Ranges [][]struct {
+			Subnet string `json:"subnet"`
+		} `json:"ranges"`
 	} `json:"ipam"`
 }
 

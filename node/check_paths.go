@@ -10,7 +10,7 @@ import (
 
 // bundles is where containerd makes the bundles of Pods: the rootfs of one is
 // <state>/io.containerd.runtime.v2.task/k8s.io/<id>/rootfs.
-func (c Containerd) bundles() string {
+func (c *Containerd) bundles() string {
 	return filepath.Join(c.State.Value, "io.containerd.runtime.v2.task", "k8s.io")
 }
 
@@ -63,11 +63,10 @@ func (x *examination) behindLink(c Containerd, walk Walk, set string) Finding {
 		canonical = state.Canonical
 	}
 	f.Remedy = remedyOfState(c.Distribution, canonical)
-	switch _, pod := version.BehindLink(); pod {
-	case OK:
+	if _, pod := version.BehindLink(); pod == OK {
 		f.Severity = Warning
 		f.Consequence = fmt.Sprintf("None with runsc %v. From release 20260520 on, runsc refuses every Pod behind a link.", version)
-	case Unknown:
+	} else if pod == Unknown {
 		f.Consequence = "runsc refuses every Pod, in every release from 20260520 to 20260905; which one this is, is not known. It needs no hook and no GPU."
 	}
 	return f

@@ -71,7 +71,7 @@ type CNI struct {
 }
 
 // name is how a containerd is told from others.
-func (c Containerd) name() string {
+func (c *Containerd) name() string {
 	name := "containerd"
 	if c.PID != 0 {
 		name = fmt.Sprintf("containerd %d", c.PID)
@@ -83,7 +83,7 @@ func (c Containerd) name() string {
 }
 
 // runsc are the handlers that start gVisor. An ignored one starts nothing.
-func (c Containerd) runsc() []Handler {
+func (c *Containerd) runsc() []Handler {
 	var all []Handler
 	for _, h := range c.Handlers {
 		if h.IsRunsc() && !h.Ignored {
@@ -116,12 +116,11 @@ func (h Host) load(d distribution, process *Process) Containerd {
 		}
 	}
 	h.loadFiles(&c, config)
-	switch {
-	case process == nil:
+	if process == nil {
 		c.Unread = append(c.Unread, "no process of containerd was seen, and its flags override the file; give them with --containerd-args")
 		override(&c.State, d.state, "a flag of "+d.name)
 		override(&c.Root, d.root, "a flag of "+d.name)
-	default:
+	} else {
 		for _, flag := range []struct {
 			name string
 			to   *Setting

@@ -160,7 +160,7 @@ func parseList[T any](text []byte, kind string, kindOf func(T) string) ([]T, err
 			if err := item.Decode(&v); err != nil {
 				return nil, err
 			}
-			if got := kindOf(v); got != kind && !(got == "" && document.Kind == kind+"List") {
+			if got := kindOf(v); got != kind && (got != "" || document.Kind != kind+"List") {
 				return nil, fmt.Errorf("line %d: kind %q; allowed: %s, or a list of them", item.Line, got, kind)
 			}
 			all = append(all, v)
@@ -191,7 +191,7 @@ type Account struct {
 }
 
 // Known reports whether the cause is known, or there is nothing to explain.
-func (a Account) Known() bool { return a.Started || a.Cause != UnknownClass }
+func (a *Account) Known() bool { return a.Started || a.Cause != UnknownClass }
 
 // readyToStart is the condition that the sandbox is there; below Kubernetes 1.28 it
 // was called otherwise.

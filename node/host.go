@@ -64,7 +64,7 @@ func (h Host) open(path string) (*os.File, fs.FileInfo, error) {
 		err = errors.New("not a regular file")
 	}
 	if err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, info, nil

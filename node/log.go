@@ -53,7 +53,7 @@ func ScanLog(file string, r io.Reader) (Scan, error) {
 	for {
 		line, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			s.note("%s:%d: a line of more than %d KiB; its beginning was looked at", file, s.Lines+1, mostLine>>10)
+			s.notef("%s:%d: a line of more than %d KiB; its beginning was looked at", file, s.Lines+1, mostLine>>10)
 			line = bytes.Clone(line)
 			for errors.Is(err, bufio.ErrBufferFull) {
 				_, err = in.ReadSlice('\n')
@@ -74,12 +74,12 @@ func ScanLog(file string, r io.Reader) (Scan, error) {
 		}
 	}
 	if binary > 0 {
-		s.note("%s: %d lines are not text", file, binary)
+		s.notef("%s: %d lines are not text", file, binary)
 	}
 	return s, nil
 }
 
-func (s *Scan) note(format string, args ...any) {
+func (s *Scan) notef(format string, args ...any) {
 	if len(s.Notes) < 20 {
 		s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
 	}

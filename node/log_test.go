@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+	"unicode/utf8"
 )
 
 // TestRecorded: the logs of runsc that failed have the cause, and what follows from
@@ -95,7 +96,7 @@ func TestScanLog(t *testing.T) {
 // TestPrintable: what a container wrote into a log cannot change a terminal.
 func TestPrintable(t *testing.T) {
 	got := printable([]byte("a\x1b[31mb\x07\u009bc\xff\td " + strings.Repeat("x", 2*textShown)))
-	if strings.ContainsAny(got, "\x1b\x07\u009b\xff") || !strings.HasPrefix(got, "a[31mbc?\td ") || len(got) > textShown+3 {
+	if strings.ContainsAny(got, "\x1b\x07\u009b") || !utf8.ValidString(got) || !strings.HasPrefix(got, "a[31mbc?\td ") || len(got) > textShown+3 {
 		t.Errorf("%q", got)
 	}
 }
@@ -121,6 +122,7 @@ func TestReasons(t *testing.T) {
 		"the cause is last":         {[]Hit{hit("runsc-boot-eof", "create.log", id), hit("runsc-secondary", "boot.log", id), hit("runsc-symlink", "gofer.log", id)}, "runsc-symlink 1", Failure},
 		"the cause is first":        {[]Hit{hit("runsc-symlink", "gofer.log", id), hit("runsc-secondary", "boot.log", id)}, "runsc-symlink 1", Failure},
 		"the gofer knows best":      {[]Hit{hit("runsc-platform", "boot.log", id), hit("runsc-hook", "gofer.log", id)}, "runsc-hook 1", Failure},
+		"a symptom in its log":      {[]Hit{hit("runsc-secondary", "gofer.log", id), hit("runsc-platform", "boot.log", id)}, "runsc-platform 1", Failure},
 		"two sandboxes":             {[]Hit{hit("runsc-symlink", "gofer.log", id), hit("runsc-symlink", "gofer.log", other)}, "runsc-symlink 2", Failure},
 		"two causes":                {[]Hit{hit("timeout", "x.log", other), hit("runsc-symlink", "gofer.log", id)}, "runsc-symlink 1 timeout 1", Failure},
 		"only what follows":         {[]Hit{hit("runsc-secondary", "boot.log", id)}, "runsc-secondary 1", Unknown},

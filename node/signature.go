@@ -40,7 +40,7 @@ type Signature struct {
 }
 
 // Pattern is the regular expression, in RE2's syntax.
-func (s Signature) Pattern() string { return s.pattern.String() }
+func (s *Signature) Pattern() string { return s.pattern.String() }
 
 // Match is what a message was found to be.
 type Match struct {

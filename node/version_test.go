@@ -9,27 +9,27 @@ import (
 // what is not a release is not known.
 func TestRunscVersion(t *testing.T) {
 	for text, want := range map[string]string{
-		"runsc version release-20260504.0":                "20260504 ok ok ok",
-		"runsc version release-20260511.0":                "20260511 ok ok ok",
-		"runsc version release-20260511.0-34-g209a0ce076": "20260511 ok ok ok",
-		"runsc version release-20260520.0":                "20260520 failure failure failure",
-		"runsc version release-20260525.0":                "20260525 ok failure failure",
-		"runsc version release-20260615.0":                "20260615 ok failure failure",
-		"runsc version release-20260622.0":                "20260622 ok failure ok",
-		"runsc version release-20260817.0\nspec: 1.2.1":   "20260817 ok failure ok",
-		"runsc version release-20261101.0":                "20261101 unknown unknown unknown",
-		"runsc version 0.0~20221219.0":                    "20221219 ok ok ok",
-		"runsc version VERSION_MISSING":                   "unknown unknown unknown unknown",
-		"runsc version release-20261320.0":                "unknown unknown unknown unknown",
-		"runsc version release-20260500.0":                "unknown unknown unknown unknown",
-		"runsc version release-20260520":                  "unknown unknown unknown unknown",
-		"runsc version release-00000000.0":                "unknown unknown unknown unknown",
-		"runc version 1.1.5":                              "unknown unknown unknown unknown",
-		"":                                                "unknown unknown unknown unknown",
+		"runsc version release-20260504.0":                "20260504 ok/ok/ok",
+		"runsc version release-20260511.0":                "20260511 ok/ok/ok",
+		"runsc version release-20260511.0-34-g209a0ce076": "20260511 ok/ok/ok",
+		"runsc version release-20260520.0":                "20260520 failure/failure/failure",
+		"runsc version release-20260525.0":                "20260525 ok/failure/failure",
+		"runsc version release-20260615.0":                "20260615 ok/failure/failure",
+		"runsc version release-20260622.0":                "20260622 ok/failure/ok",
+		"runsc version release-20260817.0\nspec: 1.2.1":   "20260817 ok/failure/ok",
+		"runsc version release-20261101.0":                "20261101 unknown/unknown/unknown",
+		"runsc version 0.0~20221219.0":                    "20221219 ok/ok/ok",
+		"runsc version VERSION_MISSING":                   "unknown unknown/unknown/unknown",
+		"runsc version release-20261320.0":                "unknown unknown/unknown/unknown",
+		"runsc version release-20260500.0":                "unknown unknown/unknown/unknown",
+		"runsc version release-20260520":                  "unknown unknown/unknown/unknown",
+		"runsc version release-00000000.0":                "unknown unknown/unknown/unknown",
+		"runc version 1.1.5":                              "unknown unknown/unknown/unknown",
+		"":                                                "unknown unknown/unknown/unknown",
 	} {
 		v := ParseRunscVersion(text)
 		bare, pod := v.BehindLink()
-		if got := fmt.Sprintf("%v %v %v %v", v, bare, pod, v.OnEROFS()); got != want {
+		if got := fmt.Sprintf("%v %v/%v/%v", v, bare, pod, v.OnEROFS()); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

@@ -89,7 +89,7 @@ const askTimeout = 5 * time.Second
 func ask(ctx context.Context, binary string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, binary, "--version").Output() //nolint:gosec // of the node that is examined
+	out, err := exec.CommandContext(ctx, binary, "--version").Output()
 	if err != nil {
 		return "", fmt.Errorf("--version: %w", err)
 	}
