@@ -123,13 +123,21 @@ func (c Check) complete(f Finding) Finding {
 	return f
 }
 
-// each asks a question of every containerd.
+// each asks a question of every containerd that has the paths of this disk.
 func (x *examination) each(f func(c Containerd) []Finding) []Finding {
 	var all []Finding
-	for _, c := range x.containerds {
+	for _, c := range x.here() {
 		all = append(all, f(c)...)
 	}
+	if len(all) == 0 && len(x.containerds) > 0 {
+		all = []Finding{{Severity: Unknown, Found: "no containerd has the paths of this disk", Remedy: "See containerd."}}
+	}
 	return all
+}
+
+// here are the containerds whose paths are those of this disk.
+func (x *examination) here() []Containerd {
+	return slices.DeleteFunc(slices.Clone(x.containerds), func(c Containerd) bool { return c.process != nil && c.process.Elsewhere != "" })
 }
 
 // eachRunsc asks a question of every containerd that starts gVisor.
@@ -154,21 +162,33 @@ func checkContainerd(x *examination) []Finding {
 		}
 		return []Finding{found}
 	}
-	return x.each(func(c Containerd) []Finding {
-		var files []string
-		for _, f := range c.Files {
-			files = append(files, fmt.Sprintf("%s (version %d)", f.Path, f.Version))
+	var all []Finding
+	for _, c := range x.containerds {
+		if c.process != nil && c.process.Elsewhere != "" {
+			all = append(all, Finding{Severity: Unknown, Found: c.name() + " was not judged by this disk", Evidence: []string{c.process.Elsewhere}, Remedy: "Look at it by its own root directory; reading that takes root and CAP_SYS_PTRACE."})
 		}
-		if len(files) == 0 {
-			files = []string{"no file: containerd has its defaults"}
+	}
+	for _, c := range x.here() {
+		all = append(all, x.judgeFiles(c))
+	}
+	return all
+}
+
+// judgeFiles says what the configuration was read from, and whether that was all.
+func (x *examination) judgeFiles(c Containerd) Finding {
+	var files []string
+	for _, f := range c.Files {
+		files = append(files, fmt.Sprintf("%s (version %d)", f.Path, f.Version))
+	}
+	if len(files) == 0 {
+		files = []string{"no file: containerd has its defaults"}
+	}
+	if len(c.Unread) > 0 {
+		f := Finding{Severity: Unknown, Found: c.name() + ": not all of its configuration could be read", Evidence: append(slices.Clone(c.Unread), files...)}
+		if x.unseen != nil {
+			f.Evidence = append(f.Evidence, x.unseen.Error())
 		}
-		if len(c.Unread) > 0 {
-			f := Finding{Severity: Unknown, Found: c.name() + ": not all of its configuration could be read", Evidence: append(slices.Clone(c.Unread), files...)}
-			if x.unseen != nil {
-				f.Evidence = append(f.Evidence, x.unseen.Error())
-			}
-			return []Finding{f}
-		}
-		return []Finding{{Severity: OK, Found: fmt.Sprintf("%s: state %s (%s), root %s (%s)", c.name(), c.State.Value, c.State.From, c.Root.Value, c.Root.From), Evidence: files}}
-	})
+		return f
+	}
+	return Finding{Severity: OK, Found: fmt.Sprintf("%s: state %s (%s), root %s (%s)", c.name(), c.State.Value, c.State.From, c.Root.Value, c.Root.From), Evidence: files}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 )
@@ -19,10 +20,14 @@ type Host struct {
 	copied bool
 }
 
+// ofProcess is the root directory of a process in a container: a magic link, whose
+// text is not where it leads.
+var ofProcess = regexp.MustCompile(`^/proc/\d+/root$`)
+
 // NewHost returns the node whose root directory is root.
 func NewHost(root string) (Host, error) {
 	abs, err := filepath.Abs(root)
-	if err == nil {
+	if err == nil && !ofProcess.MatchString(abs) {
 		abs, err = filepath.EvalSymlinks(abs)
 	}
 	if err != nil {

@@ -165,4 +165,3 @@ func parseList[T any](text []byte, kind string, kindOf func(T) string) ([]T, err
 		}
 	}
 }
-

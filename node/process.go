@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,6 +18,9 @@ type Process struct {
 	// Path is the PATH of its environment, where it looks for shims; empty if that
 	// may not be read.
 	Path []string
+	// Elsewhere is why its paths are not those of this disk: it is in a container, or
+	// in another mount namespace, or that may not be read. Empty if they are.
+	Elsewhere string
 }
 
 // flag returns the value of a flag of containerd, by any of its names. The last one
@@ -70,12 +74,43 @@ func (h Host) processes() ([]Process, error) {
 			return nil, fmt.Errorf("the command line of process %d: %w", pid, err)
 		}
 		args := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
-		found = append(found, Process{PID: pid, Args: args[1:], Path: h.pathOf(dir)})
+		found = append(found, Process{PID: pid, Args: args[1:], Path: h.pathOf(dir), Elsewhere: h.elsewhere(e.Name())})
 	}
 	if !seen {
 		return nil, errors.New("/proc: has no processes")
 	}
 	return found, nil
+}
+
+// elsewhere compares the mount namespace of a process with the one in which this disk
+// is seen.
+func (h Host) elsewhere(pid string) string {
+	here, err := os.Readlink(h.namespace())
+	var there string
+	if err == nil {
+		there, err = os.Readlink(h.onDisk("/proc/" + pid + "/ns/mnt"))
+	}
+	switch {
+	case err != nil:
+		return fmt.Sprintf("whether process %s has the mounts of this disk is not known: %v", pid, err)
+	case here != there:
+		return fmt.Sprintf("process %s has mounts of its own; for it, on its node, --rootfs /proc/%s/root", pid, pid)
+	}
+	return ""
+}
+
+// namespace is the magic link whose text names the mount namespace of this disk: this
+// process's own, that of the process whose root directory it is, or that of the
+// node's first process.
+func (h Host) namespace() string {
+	switch {
+	case h.Live():
+		return "/proc/self/ns/mnt"
+	case ofProcess.MatchString(h.root):
+		return filepath.Dir(h.root) + "/ns/mnt"
+	default:
+		return h.onDisk("/proc/1/ns/mnt")
+	}
 }
 
 // pathOf reads PATH from a process's environment.

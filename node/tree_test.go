@@ -59,6 +59,8 @@ const bundles = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
 
 // healthy is a node on which Pods with runsc start.
 var healthy = tree{
+	"/proc/1/ns/mnt":                         "-> mnt:[4026531841]",
+	"/proc/700/ns/mnt":                       "-> mnt:[4026531841]",
 	"/proc/1/comm":                           "systemd\n",
 	"/proc/700/comm":                         "containerd\n",
 	"/proc/700/cmdline":                      "/usr/bin/containerd\x00",

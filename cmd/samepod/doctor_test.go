@@ -68,7 +68,7 @@ func TestNodeExamples(t *testing.T) {
 		}
 	}
 	switch s := c.SecurityContext; {
-	case s.Privileged != nil, *s.AllowPrivilegeEscalation, len(s.Capabilities.Add) > 0, s.Capabilities.Drop[0] != "ALL", !*s.ReadOnlyRootFilesystem:
+	case s.Privileged != nil, *s.AllowPrivilegeEscalation, len(s.Capabilities.Add) != 1, s.Capabilities.Add[0] != "SYS_PTRACE", d.Spec.Template.Spec.HostPID, s.Capabilities.Drop[0] != "ALL", !*s.ReadOnlyRootFilesystem:
 		t.Errorf("the doctor may do more than read: %+v", s)
 	}
 	if m := c.VolumeMounts; len(m) != 1 || !m[0].ReadOnly || *m[0].MountPropagation != corev1.MountPropagationHostToContainer {
