@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -58,6 +59,14 @@ func TestHeldOut(t *testing.T) {
 		case got.Known():
 			invented++
 		}
+	}
+	doc, err := os.ReadFile("../docs/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := fmt.Sprintf("%d are right, %d are `unknown` though a person knows them, and %d of another class", right, len(all)-right-invented, invented)
+	if !strings.Contains(string(doc), says) {
+		t.Errorf("docs/doctor.md does not say: %s", says)
 	}
 	t.Logf("of %d messages %d are right, %d unknown where a person knows, %d of another class", len(all), right, len(all)-right-invented, invented)
 	if right*100 < 80*len(all) || invented*100 > 5*len(all) {
