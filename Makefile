@@ -38,8 +38,8 @@ test-deploy: ## the chart on the API server, and a release, built twice
 	$(TIMED) nice go -C deploy test -count=1 -timeout 30m ./...
 
 .PHONY: tools
-tools: ## get the Envoys and the sandbox engines' programs, and build etcd and kube-apiserver
-	@go run ./lab/install envoys engines redis kube
+tools: ## get the Envoys and the sandbox engines' programs, and build etcd, kube-apiserver and runsc
+	@go run ./lab/install envoys engines redis kube runsc
 
 .PHONY: lint
 lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangci.yml says
@@ -55,12 +55,13 @@ lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangc
 fuzz: ## run every fuzzer for 30 s
 	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse identity/sandbox:Pin \
 		identity/opensandbox:Route identity/opensandbox:Decode identity/opensandbox:Keys identity/agentsandbox:Route identity/agentsandbox:Decode \
-		authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config; do \
+		authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config \
+		node:Classify node:ScanLog node:Configuration node:Versions node:Explain; do \
 		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
 .PHONY: bench
-bench: ## what a check costs, and what reading a list of Pods costs
-	go test -run '^$$' -bench . -benchmem ./identity ./authz
+bench: ## what a check costs, what reading a list of Pods costs, and 10 MB of logs
+	go test -run '^$$' -bench . -benchmem ./identity ./authz ./node
 
 .PHONY: golden
 golden: ## write the goldens and the generated parts of the documents

@@ -29,6 +29,7 @@ import (
 	"github.com/samepod/samepod/identity"
 	"github.com/samepod/samepod/identity/podsfile"
 	"github.com/samepod/samepod/lab"
+	"github.com/samepod/samepod/node"
 )
 
 // The documentation is executed: what is generated is compared, YAML is loaded,
@@ -68,6 +69,10 @@ func TestDocsGenerated(t *testing.T) {
 		{"docs/envoy.md", "versions", versionTable()},
 		{"docs/envoy-check.md", "check", flagTable(newCheck())},
 		{"docs/envoy-check.md", "rules", ruleTable()},
+		{"docs/doctor.md", "checks", checkTable()},
+		{"docs/doctor.md", "signatures", signatureTable()},
+		{"docs/doctor.md", "doctor", flagTable(newDoctor())},
+		{"docs/doctor.md", "explain-start", flagTable(newExplainStart())},
 	} {
 		text := readDoc(t, tc.file)
 		begin := "<!-- generated: " + tc.part + " -->\n"
@@ -262,6 +267,24 @@ func ruleTable() string {
 	return b.String()
 }
 
+func checkTable() string {
+	var b strings.Builder
+	b.WriteString("| check | asks |\n|---|---|\n")
+	for _, c := range node.Checks() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", c.ID, escape(c.Asks))
+	}
+	return b.String()
+}
+
+func signatureTable() string {
+	var b strings.Builder
+	b.WriteString("| class | is | means | do | seen in |\n|---|---|---|---|---|\n")
+	for _, s := range node.Signatures() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Class, s.Kind, escape(s.Meaning), escape(s.Remedy), s.Source)
+	}
+	return b.String()
+}
+
 func code(texts ...string) string {
 	quoted := make([]string, len(texts))
 	for i, s := range texts {
@@ -406,7 +429,7 @@ func blocks(t *testing.T, name string) []block {
 
 // TestDocsExecuted runs every block of every document, by its language.
 func TestDocsExecuted(t *testing.T) {
-	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "docs/envoy-check.md", "docs/operations.md", "docs/threats.md", "docs/renew.md", "CONTRIBUTING.md"} {
+	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "docs/envoy-check.md", "docs/doctor.md", "docs/operations.md", "docs/threats.md", "docs/renew.md", "CONTRIBUTING.md"} {
 		var script strings.Builder
 		files := ""
 		for _, b := range blocks(t, name) {
@@ -419,7 +442,7 @@ func TestDocsExecuted(t *testing.T) {
 				if _, err := podsfile.Parse([]byte(b.text), identity.Keep{}); err != nil {
 					t.Errorf("%s: %v\n%s", name, err, b.text)
 				}
-			case language == "yaml" && strings.HasPrefix(rest, "file="):
+			case language != "" && strings.HasPrefix(rest, "file="):
 				files += "-- " + strings.TrimPrefix(rest, "file=") + " --\n" + b.text
 			case b.info == "console":
 				console(&script, b.text)
@@ -451,7 +474,7 @@ func console(script *strings.Builder, text string) {
 		case isCommand:
 			fmt.Fprintf(script, "exec sh -c '%s'\n", command)
 		default:
-			fmt.Fprintf(script, "stdout '^%s$'\n", strings.ReplaceAll(regexp.QuoteMeta(line), `\.\.\.`, ".*"))
+			fmt.Fprintf(script, "stdout '^%s$'\n", strings.NewReplacer(`\.\.\.`, ".*", "'", "''").Replace(regexp.QuoteMeta(line)))
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Command install fills the lab's cache and says how long each step takes:
 //
-//	go run ./lab/install [envoy-<version>]... [envoy-newest] [envoys] [kube] [engines] [redis]
+//	go run ./lab/install [envoy-<version>]... [envoy-newest] [envoys] [kube] [engines] [redis] [runsc]
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 
 func run(ctx context.Context, names []string) error {
 	if len(names) == 0 {
-		return errors.New("what? allowed: envoy-<version>, envoy-newest, envoys, kube, engines, redis")
+		return errors.New("what? allowed: envoy-<version>, envoy-newest, envoys, kube, engines, redis, runsc")
 	}
 	for _, name := range names {
 		switch version, isEnvoy := strings.CutPrefix(name, "envoy-"); {
@@ -64,8 +64,12 @@ func run(ctx context.Context, names []string) error {
 			if err := step(name, func() error { _, err := lab.RedisBinary(ctx); return err }); err != nil {
 				return err
 			}
+		case name == "runsc":
+			if err := step("runsc, from its module (minutes, the first time)", func() error { _, err := lab.RunscBinary(ctx); return err }); err != nil {
+				return err
+			}
 		default:
-			return fmt.Errorf("%q; allowed: envoy-<version>, envoy-newest, envoys, kube, engines, redis", name)
+			return fmt.Errorf("%q; allowed: envoy-<version>, envoy-newest, envoys, kube, engines, redis, runsc", name)
 		}
 	}
 	return nil
