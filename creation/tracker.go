@@ -20,6 +20,9 @@ type Config struct {
 	Handover time.Time
 	// Tell is called with each outcome, in order; it must not call the Tracker.
 	Tell func(Outcome)
+	// Version is told the version of each Node, before anything can fail there; it
+	// may be nil.
+	Version func(string)
 }
 
 // A Tracker gives one [Outcome] for each sandbox of each Pod. Its methods may be
@@ -115,6 +118,9 @@ func (t *Tracker) Node(n Node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.nodes[n.Name] = n
+	if t.config.Version != nil {
+		t.config.Version(n.Version)
+	}
 }
 
 // NodeGone tells that a Node is deleted.
@@ -137,13 +143,14 @@ func (t *Tracker) Pending() int {
 	return n
 }
 
-// Tick gives the verdicts whose time has come, and forgets Events of Pods that never
-// appeared. Call it about once a second.
-func (t *Tracker) Tick() {
+// Tick gives the verdicts whose time had come when the source of Pods was heard last:
+// of what a source that is silent does not tell, no sandbox is bad. It also forgets
+// Events of Pods that never appeared. Call it about once a second.
+func (t *Tracker) Tick(heard time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	for len(t.queue) > 0 && (!t.queue[0].open() || !t.queue[0].due.After(now)) {
+	for len(t.queue) > 0 && (!t.queue[0].open() || !t.queue[0].due.After(heard)) {
 		if a := t.queue[0]; a.open() {
 			t.conclude(a.pod, now)
 		}

@@ -80,7 +80,7 @@ func (w *world) second(n int) time.Time { return w.zero.Add(time.Duration(n) * t
 func (w *world) until(second int) {
 	for time.Now().Before(w.second(second)) {
 		time.Sleep(time.Second)
-		w.tracker.Tick()
+		w.tracker.Tick(time.Now())
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 type serveFlags struct {
 	config       string
 	source       sourceFlags
+	creation     creationFlags
 	listen       []string
 	socketMode   string
 	tls          tlsFlags
@@ -66,6 +67,7 @@ func newServe() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "configuration `file` (required)")
 	f.source.register(flags)
+	f.creation.register(flags)
 	flags.StringArrayVar(&f.listen, "listen", []string{"127.0.0.1:9191"}, "`address` for Envoy: <ip>:<port> or unix:///path; may be repeated")
 	flags.StringVar(&f.socketMode, "socket-mode", "0660", "permissions of unix sockets, in octal")
 	f.tls.register(flags)
@@ -111,6 +113,9 @@ func (f *serveFlags) check(set *pflag.FlagSet) error {
 	if err := f.tls.check(f.listen); err != nil {
 		return err
 	}
+	if err := f.creation.check(set, f.source.kind); err != nil {
+		return err
+	}
 	return f.source.check(set)
 }
 
@@ -125,6 +130,7 @@ type service struct {
 	tls       *mtls.Keeper // nil for none
 	ready     *readiness
 	metrics   *prometheus.Registry
+	creation  *creationSLI // nil for none
 }
 
 // serve runs the service until ctx ends, drains it, and returns nil; or it returns
@@ -157,12 +163,16 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 		Claims: conf.claims, Policy: conf.policy, Look: index.Look, History: index.History,
 		Log: log, Metrics: authz.NewMetrics(reg),
 	})
+	sli, err := f.creation.open(f.source, conf, reg, log)
+	if err != nil {
+		return err
+	}
 	endpoint := authz.EndpointConfig{Reflection: f.reflection, ConnectionAge: f.maxAge}
 	if keeper != nil {
 		endpoint.Credentials = keeper.Credentials()
 	}
 	s := &service{
-		flags: f, log: log, index: index, follow: source.follow, listeners: listeners, tls: keeper, metrics: reg,
+		flags: f, log: log, index: index, follow: source.follow, listeners: listeners, tls: keeper, metrics: reg, creation: sli,
 		endpoint: authz.NewEndpoint(check, endpoint), ready: ready,
 	}
 	selector := conf.selector.String()
@@ -192,7 +202,8 @@ func (s *service) run(ctx context.Context) error {
 		group.Go(func() error { return s.endpoint.Serve(l) })
 	}
 	health := newHTTP(healthHandler(s.ready, s.metrics), httpTimeout)
-	admin := newHTTP(adminHandler(s.index, s.flags.pprof), profileTimeout)
+	admin := newHTTP(s.creation.handler(adminHandler(s.index, s.flags.pprof)), profileTimeout)
+	group.Go(func() error { return s.creation.run(following) })
 	group.Go(func() error { return serveHTTP(health, s.listeners.health) })
 	if s.listeners.admin != nil {
 		group.Go(func() error { return serveHTTP(admin, s.listeners.admin) })
