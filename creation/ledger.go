@@ -43,8 +43,8 @@ type Failed struct {
 type Window struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Covered is for how long of it this replica was the one that counts.
-	Covered time.Duration `json:"coveredNanoseconds"`
+	// Covered is for how many seconds of it this replica was the one that counts.
+	Covered float64 `json:"coveredSeconds"`
 	Counts
 	NodeVersions map[string]Counts `json:"nodeVersions"`
 	Causes       map[string]int    `json:"causes"`
@@ -160,9 +160,8 @@ func (l *Ledger) Window(from, to time.Time) Window {
 		if end.IsZero() {
 			end = time.Now()
 		}
-		w.Covered += max(earliest(end, to).Sub(latest(s.from, from)), 0)
+		w.Covered += max(earliest(end, to).Sub(latest(s.from, from)), 0).Seconds()
 	}
-	from, to = from.Truncate(cellSize), to.Truncate(cellSize)
 	within := func(at time.Time) bool { at = at.Truncate(cellSize); return !at.Before(from) && at.Before(to) }
 	for _, c := range l.cells {
 		if within(c.at) {

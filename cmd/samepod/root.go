@@ -20,7 +20,7 @@ func newRoot() *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          help,
 	}
-	root.AddCommand(newServe(), newEnvoy(), newVersion())
+	root.AddCommand(newServe(), newEnvoy(), newSLO(), newVersion())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	return root
 }

@@ -103,7 +103,7 @@ func (c *Creation) feed(ctx context.Context, tracker *creation.Tracker) {
 	var group errgroup.Group
 	defer func() { _ = group.Wait() }()
 	start := func(i informer) bool {
-		controller := i.controller(ctx, c.fault)
+		controller := c.controller(ctx, i)
 		group.Go(func() error { controller.RunWithContext(ctx); return nil })
 		return cache.WaitForCacheSync(ctx.Done(), controller.HasSynced)
 	}
@@ -177,22 +177,22 @@ type informer struct {
 
 // controller calls the handler for one object at a time, in order, and has synced
 // when it has done so for the whole first list.
-func (i informer) controller(ctx context.Context, fault func(ctx context.Context, request string, err error)) cache.Controller {
+func (c *Creation) controller(ctx context.Context, i informer) cache.Controller {
 	logger := klog.FromContext(ctx)
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := i.list(ctx, o)
-			fault(ctx, "list "+i.name, err)
+			c.fault(ctx, "list "+i.name, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			w, err := i.watch(ctx, o)
-			fault(ctx, "watch "+i.name, err)
+			c.fault(ctx, "watch "+i.name, err)
 			return w, err
 		},
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
-		Logger: &logger, ListerWatcher: lw,
+		Logger: &logger, ListerWatcher: cache.ToListWatcherWithWatchListSemantics(lw, c.client),
 		ObjectType:    i.object, Transform: i.trim, Handler: i.handler,
 	})
 	return controller
