@@ -75,6 +75,40 @@ func (c Cause) String() string {
 	return signatures[c].name
 }
 
+// Advice says what a cause means and what to look at, for people.
+func (c Cause) Advice() (means, look string) {
+	if int(c) >= len(advice) {
+		c = UnknownCause
+	}
+	return advice[c].means, advice[c].look
+}
+
+var advice = [...]struct{ means, look string }{
+	UnknownCause:         {"no Event was seen, or none that is known", "the Events of the Pod, the kubelet's log"},
+	RunscConfig:          {"runsc.toml is missing or cannot be read", "its path; values under [runsc_config] are strings"},
+	RunscPlatform:        {"runsc.toml names a platform that there is not", "platform: systrap or kvm"},
+	ShimOOMScore:         {"containerd runs without CAP_SYS_RESOURCE, as in a container", "the privileges of containerd"},
+	ShimProtocol:         {"the shim is newer than containerd", "the versions of both"},
+	ShimMissing:          {"containerd-shim-runsc-v1 is not where containerd looks", "containerd's PATH, runtime_path"},
+	HandlerMissing:       {"the RuntimeClass names a handler that containerd does not have", "the handler; version of containerd's configuration against the plugin ids in it"},
+	RuntimeBinaryMissing: {"runsc or runc is not there", "binary_name, BinaryName"},
+	RuntimeCrash:         {"the runtime ended before its log was open", "flags in runsc.toml; run the binary by hand"},
+	CgroupDriver:         {"kubelet and runtime have different cgroup drivers", "SystemdCgroup, cgroupDriver"},
+	CgroupNoSpace:        {"the kernel has no more cgroups", "leaked cgroups; a reboot"},
+	MemoryTooSmall:       {"the limit is below what the start needs", "the Pod's memory limit"},
+	InitDied:             {"runc's init was killed", "the memory limit; CAP_SYS_RESOURCE"},
+	CNIExhausted:         {"the node has no more addresses", "the Pod CIDR, leaked leases, Pods per node"},
+	CNIAuth:              {"the network plugin may not ask the API server", "its token; the node's clock"},
+	CNINotReady:          {"the network plugin is not installed yet", "its DaemonSet"},
+	CNIPluginMissing:     {"a plugin's program is gone", "the plugins' directory, after an upgrade of the node"},
+	PauseImage:           {"the pause image cannot be had", "its registry; pin the image"},
+	CNIOther:             {"the network plugin failed otherwise", "its log"},
+	NameReserved:         {"an echo: an attempt before timed out and still runs", "why that one was slow; restart containerd"},
+	BootEOF:              {"gVisor's sentry or gofer died at boot; the Event cannot tell why", "gofer.log and boot.log on the node: [doctor](doctor.md)"},
+	RuntimeDown:          {"containerd does not answer", "the node"},
+	Timeout:              {"the runtime was too slow", "its slow step: I/O, network plugin, kvm"},
+}
+
 // Causes are all of them, UnknownCause first.
 func Causes() []Cause {
 	values := make([]Cause, len(signatures))

@@ -40,6 +40,11 @@ func TestCauses(t *testing.T) {
 			t.Errorf("no line of %v", c)
 		}
 	}
+	for _, c := range Causes() {
+		if means, look := c.Advice(); means == "" || look == "" {
+			t.Errorf("no advice for %v", c)
+		}
+	}
 	if n := len(Causes()); n > 25 {
 		t.Errorf("%d causes are too many for a label", n)
 	}

@@ -2,6 +2,7 @@ package creation
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -139,6 +140,24 @@ func TestHandover(t *testing.T) {
 	t.Run("too long ago", func(t *testing.T) {
 		if got := play(t, Config{Handover: time.Unix(-61, 0)}, step{0, pod(bound(-65), isTrue(-60))}); got != "excluded left_censored" {
 			t.Error(got)
+		}
+	})
+}
+
+// TestSilentSource: what is not heard is not bad, and is judged when it is heard.
+func TestSilentSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		pod(bound(0), acknowledged(0))(w)
+		time.Sleep(10 * time.Minute)
+		w.tracker.Tick(w.second(69))
+		if len(w.said) > 0 {
+			t.Errorf("heard last a second before the verdict, and it says %v", w.said)
+		}
+		pod(isTrue(20))(w)
+		w.tracker.Tick(time.Now())
+		if len(w.said) != 1 || w.said[0] != "good condition 20s" {
+			t.Errorf("%v", w.said)
 		}
 	})
 }

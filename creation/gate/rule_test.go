@@ -117,3 +117,16 @@ func TestBadRules(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPlan: waiting ends when it is useless, and not before.
+func TestPlan(t *testing.T) {
+	p := NewPlan(DefaultRule(), 0)
+	for _, tc := range []struct {
+		failures, pods int
+		want           bool
+	}{{0, 0, false}, {0, 2994, false}, {0, 2995, true}, {1, 10, false}, {8, 100, false}, {9, 9, true}, {8, 2995, true}} {
+		if got := p.Done(tc.failures, tc.pods); got != tc.want {
+			t.Errorf("%d of %d: %v", tc.failures, tc.pods, got)
+		}
+	}
+}
