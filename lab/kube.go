@@ -172,11 +172,17 @@ func (k *Kube) Kubeconfig(user, url string) (string, error) { return k.kubeconfi
 // ServiceAccountKubeconfig writes a kubeconfig with a token of a ServiceAccount, as
 // a Pod that runs as it would get one.
 func (k *Kube) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+	return k.ServiceAccountKubeconfigAt(ctx, namespace, name, k.URL)
+}
+
+// ServiceAccountKubeconfigAt is the same with another URL, such as that of a proxy
+// before the API server.
+func (k *Kube) ServiceAccountKubeconfigAt(ctx context.Context, namespace, name, url string) (string, error) {
 	token, err := k.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
-	return k.kubeconfig(namespace+"-"+name, token.Status.Token, k.URL)
+	return k.kubeconfig(namespace+"-"+name, token.Status.Token, url)
 }
 
 func (k *Kube) kubeconfig(user, token, url string) (string, error) {

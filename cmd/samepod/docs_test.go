@@ -24,6 +24,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/samepod/samepod/authz"
+	"github.com/samepod/samepod/creation"
+	"github.com/samepod/samepod/creation/gate"
 	"github.com/samepod/samepod/envoy"
 	"github.com/samepod/samepod/envoy/hazard"
 	"github.com/samepod/samepod/identity"
@@ -67,6 +69,9 @@ func TestDocsGenerated(t *testing.T) {
 		{"docs/reasons.md", "samepod", reasonTable()},
 		{"docs/reasons.md", "envoy", replyTable()},
 		{"docs/envoy.md", "versions", versionTable()},
+		{"docs/creation.md", "gate", flagTable(newGate())},
+		{"docs/creation.md", "causes", causeTable()},
+		{"docs/creation.md", "decide", decideTable()},
 		{"docs/envoy-check.md", "check", flagTable(newCheck())},
 		{"docs/envoy-check.md", "rules", ruleTable()},
 		{"docs/doctor.md", "checks", checkTable()},
@@ -258,6 +263,31 @@ func versionTable() string {
 	return b.String()
 }
 
+func causeTable() string {
+	var b strings.Builder
+	b.WriteString("| cause | means | look at |\n|---|---|---|\n")
+	for _, c := range creation.Causes() {
+		means, look := c.Advice()
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c, escape(means), escape(look))
+	}
+	return b.String()
+}
+
+// decideTable is how many failures decide at the default target.
+func decideTable() string {
+	var b strings.Builder
+	b.WriteString("| Pods | a FAIL takes | a PASS takes |\n|---|---|---|\n")
+	r := gate.DefaultRule()
+	for _, n := range []int{10, 100, 200, 1000, r.PodsToPass(0), r.PodsToPass(1), r.PodsToPass(5)} {
+		pass := "more Pods"
+		if most := r.PassAt(n); most >= 0 {
+			pass = fmt.Sprintf("at most %d", most)
+		}
+		fmt.Fprintf(&b, "| %d | %d | %s |\n", n, r.FailAt(n), pass)
+	}
+	return b.String()
+}
+
 func ruleTable() string {
 	var b strings.Builder
 	b.WriteString("| rule | severity | why | fix |\n|---|---|---|---|\n")
@@ -429,7 +459,7 @@ func blocks(t *testing.T, name string) []block {
 
 // TestDocsExecuted runs every block of every document, by its language.
 func TestDocsExecuted(t *testing.T) {
-	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "docs/envoy-check.md", "docs/doctor.md", "docs/operations.md", "docs/threats.md", "docs/renew.md", "CONTRIBUTING.md"} {
+	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "docs/envoy-check.md", "docs/creation.md", "docs/doctor.md", "docs/operations.md", "docs/threats.md", "docs/renew.md", "CONTRIBUTING.md"} {
 		var script strings.Builder
 		files := ""
 		for _, b := range blocks(t, name) {

@@ -1,0 +1,359 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/samepod/samepod/creation"
+	"github.com/samepod/samepod/identity"
+)
+
+func recorded(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func at(s string) time.Time {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		panic(err)
+	}
+	return t.Local()
+}
+
+// TestCreationPod reads what a kubelet 1.35.4 has written.
+func TestCreationPod(t *testing.T) {
+	var list corev1.PodList
+	recorded(t, "kubelet-1.35.4-after-sandbox-kill.json", &list)
+	got := creationPod(&list.Items[0])
+	want := creation.Pod{
+		NamespacedName: identity.NamespacedName{Namespace: "default", Name: "sandbox-a-node-a"}, UID: "4a48fd8be798677bdec05d7be8ed00a4", Node: "node-a",
+		Scheduled: creation.Condition{Status: creation.True, Since: at("2026-11-30T11:58:39Z")}, Sandbox: creation.Condition{Status: creation.True, Since: at("2026-11-30T11:59:20Z")},
+		Acknowledged: at("2026-11-30T11:58:39Z"), Container: true, Begun: at("2026-11-30T11:58:40Z"), IP: netip.MustParseAddr("10.99.8.32"),
+	}
+	if got != want {
+		t.Errorf("killed and made again:\n got %+v\nwant %+v", got, want)
+	}
+	var failing corev1.Pod
+	recorded(t, "kubelet-1.35.4-podstatus.json", &failing.Status)
+	if got, want := creationPod(&failing), (creation.Pod{
+		Scheduled: creation.Condition{Status: creation.True, Since: at("2026-11-30T11:56:36Z")}, Sandbox: creation.Condition{Status: creation.False, Since: at("2026-11-30T11:56:36Z")},
+		Acknowledged: at("2026-11-30T11:56:36Z"),
+	}); got != want {
+		t.Errorf("failing:\n got %+v\nwant %+v", got, want)
+	}
+}
+
+// TestCreationPodFields: one line is one change of an object.
+func TestCreationPodFields(t *testing.T) {
+	now := metav1.NewTime(at("2026-11-30T12:00:00Z"))
+	grace, class, is := int64(30), "gvisor", true
+	for _, tc := range []struct {
+		name   string
+		change func(*corev1.Pod)
+		want   creation.Pod
+	}{
+		{"deleted", func(p *corev1.Pod) { p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace }, creation.Pod{Deleted: now.Add(-30 * time.Second)}},
+		{"RuntimeClass", func(p *corev1.Pod) { p.Spec.RuntimeClassName = &class }, creation.Pod{RuntimeClass: "gvisor"}},
+		{"owner", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{UID: "other"}, {UID: "rs", Controller: &is}}
+		}, creation.Pod{Owner: "rs"}},
+		{"mirror", func(p *corev1.Pod) { p.Annotations = map[string]string{"kubernetes.io/config.mirror": "x"} }, creation.Pod{Mirror: true}},
+		{"refused", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "OutOfcpu" }, creation.Pod{Terminal: true, Reason: "OutOfcpu"}},
+		{"waiting is no container", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
+		}, creation.Pod{}},
+		{"an init container", func(p *corev1.Pod) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}
+		}, creation.Pod{Container: true, Begun: now.Time}},
+		{"created and never run", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{ContainerID: "containerd://1", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "containerd://1", Reason: "StartError", StartedAt: metav1.Unix(0, 0)}}}}
+		}, creation.Pod{Container: true}},
+		{"lost with its node", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "ContainerStatusUnknown"}}}}
+		}, creation.Pod{}},
+		{"an address that is none", func(p *corev1.Pod) { p.Status.PodIP = "10.0.0" }, creation.Pod{}},
+	} {
+		p := &corev1.Pod{}
+		tc.change(p)
+		if got := creationPod(p); got != tc.want {
+			t.Errorf("%s:\n got %+v\nwant %+v", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestCreationEvent(t *testing.T) {
+	first, last := metav1.NewTime(at("2026-11-30T12:00:00Z")), metav1.NewTime(at("2026-11-30T12:01:00Z"))
+	about := corev1.ObjectReference{Kind: "Pod", UID: "u"}
+	for _, tc := range []struct {
+		name  string
+		event corev1.Event
+		count int
+		at    time.Time
+	}{
+		{"counted", corev1.Event{Count: 3, FirstTimestamp: first, LastTimestamp: last}, 3, last.Time},
+		{"a series", corev1.Event{EventTime: metav1.NewMicroTime(first.Time), Series: &corev1.EventSeries{Count: 4, LastObservedTime: metav1.NewMicroTime(last.Time)}}, 4, last.Time},
+		{"the first of a series", corev1.Event{EventTime: metav1.NewMicroTime(first.Time)}, 0, first.Time},
+		{"without a time", corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: first}}, 0, first.Time},
+	} {
+		tc.event.InvolvedObject = about
+		if got := creationEvent(&tc.event); got.Count != tc.count || !got.At.Equal(tc.at) || got.Pod != "u" {
+			t.Errorf("%s: %+v", tc.name, got)
+		}
+	}
+}
+
+func TestCreationNode(t *testing.T) {
+	since := metav1.NewTime(at("2026-11-30T12:00:00Z"))
+	node := func(status corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"runsc": "release-20260817.0"}},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: since}}, NodeInfo: corev1.NodeSystemInfo{ContainerRuntimeVersion: "containerd://2.2.2"}},
+		}
+	}
+	for status, want := range map[corev1.ConditionStatus]creation.Status{"True": creation.True, "False": creation.False, "Unknown": creation.False} {
+		if got, want := creationNode(node(status), ""), (creation.Node{Name: "n", Ready: creation.Condition{Status: want, Since: since.Time}, Version: "containerd://2.2.2"}); got != want {
+			t.Errorf("%s: %+v, want %+v", status, got, want)
+		}
+	}
+	if got := creationNode(node("True"), "runsc").Version; got != "release-20260817.0" {
+		t.Errorf("by label: %q", got)
+	}
+}
+
+// fleet is an API server without versions, and replicas that want to count.
+type fleet struct {
+	t      *testing.T
+	client *fake.Clientset
+
+	mu      sync.Mutex
+	said    []string
+	watches []*apiwatch.FakeWatcher // of Pods
+}
+
+func newFleet(t *testing.T) *fleet {
+	return &fleet{t: t, client: fake.NewClientset()}
+}
+
+// replica counts until its context ends.
+func (f *fleet) replica(ctx context.Context, name string) (stopped chan struct{}) {
+	say := func(format string, args ...any) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.said = append(f.said, name+" "+fmt.Sprintf(format, args...))
+	}
+	var began time.Time
+	c := newCreation(CreationOptions{
+		Options: Options{Log: slog.New(slog.DiscardHandler)},
+		InScope: func(namespace string) bool { return namespace == "ns" },
+		Lease:   identity.NamespacedName{Namespace: "gateway", Name: "samepod"}, Holder: name,
+		Begin: func(handover time.Time) *creation.Tracker {
+			began = time.Now()
+			if !handover.IsZero() {
+				say("begins %v after", began.Sub(handover).Round(time.Second))
+			}
+			return creation.NewTracker(creation.Config{Deadline: time.Minute, Grace: 10 * time.Second, Handover: handover, Tell: func(o creation.Outcome) {
+				say("%s %v%v", o.UID, o.Result, o.Exclusion)
+			}})
+		},
+		Counting: func(is bool) { say("counts %v", is) },
+	}, f.client)
+	stopped = make(chan struct{})
+	go func() {
+		defer close(stopped)
+		if err := c.Run(ctx); err != nil {
+			say("%v", err)
+		}
+	}()
+	return stopped
+}
+
+// hears is what was said since the last time.
+func (f *fleet) hears() string {
+	synctest.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer func() { f.said = nil }()
+	return strings.Join(f.said, "; ")
+}
+
+func (f *fleet) pod(namespace, name, uid string, ready bool) {
+	now := metav1.Now()
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)}, Spec: corev1.PodSpec{NodeName: "n"},
+		Status: corev1.PodStatus{StartTime: &now, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: "True", LastTransitionTime: now}, {Type: corev1.PodReadyToStartContainers, Status: "False", LastTransitionTime: now}}},
+	}
+	if ready {
+		p.Status.Conditions[1].Status = "True"
+	}
+	pods := f.client.CoreV1().Pods(namespace)
+	if _, err := pods.Update(context.Background(), p, metav1.UpdateOptions{}); err != nil {
+		if _, err := pods.Create(context.Background(), p, metav1.CreateOptions{}); err != nil {
+			f.t.Error(err)
+		}
+	}
+}
+
+// TestElection: one counts; when it stops the other does, and knows since when nobody
+// has.
+func TestElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		first, stopFirst := context.WithCancel(t.Context())
+		second, stopSecond := context.WithCancel(t.Context())
+		firstDone := f.replica(first, "first")
+		time.Sleep(time.Second)
+		secondDone := f.replica(second, "second")
+		time.Sleep(time.Minute)
+		if got := f.hears(); got != "first counts true" {
+			t.Errorf("at first: %s", got)
+		}
+		f.pod("ns", "a", "uid-a", true)
+		f.pod("elsewhere", "b", "uid-b", true)
+		if got := f.hears(); got != "first uid-a good" {
+			t.Errorf("a Pod: %s", got)
+		}
+		stopFirst()
+		<-firstDone
+		if got := f.hears(); got != "first counts false" {
+			t.Errorf("stopped: %s", got)
+		}
+		time.Sleep(6 * time.Second)
+		if got := f.hears(); !regexp.MustCompile(`^second begins [0-4]s after; second uid-a excludedleft_censored; second counts true$`).MatchString(got) { // the retry has a jitter
+			t.Errorf("then: %s", got)
+		}
+		stopSecond()
+		<-secondDone
+	})
+}
+
+// TestCreationSilentWatch: what is not heard is not bad.
+func TestCreationSilentWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		ctx, stop := context.WithCancel(t.Context())
+		done := f.replica(ctx, "r")
+		time.Sleep(time.Second)
+		f.pod("ns", "a", "uid-a", false)
+		time.Sleep(10 * time.Minute)
+		if got := f.hears(); got != "r counts true" {
+			t.Errorf("nothing was heard, and it says: %s", got)
+		}
+		f.pod("elsewhere", "b", "uid-b", true)
+		time.Sleep(5 * time.Second)
+		if got := f.hears(); got != "r uid-a bad" {
+			t.Errorf("something was heard, and it says: %q", got)
+		}
+		stop()
+		<-done
+	})
+}
+
+// TestCreationMissedDeletion: while the watch was broken a Pod was deleted, and another made
+// under its name.
+func TestCreationMissedDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		// Every watch of Pods hears nothing, and can be broken.
+		f.client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
+			w := apiwatch.NewFake()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.watches = append(f.watches, w)
+			return true, w, nil
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		f.pod("ns", "a", "uid-1", false)
+		f.pod("ns", "gone", "uid-gone", false)
+		done := f.replica(ctx, "r")
+		time.Sleep(5 * time.Second)
+		f.pod("ns", "a", "uid-2", true)
+		if err := f.client.CoreV1().Pods("ns").Delete(ctx, "gone", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.mu.Lock()
+		f.watches[0].Error(&metav1.Status{Status: "Failure", Code: 410, Reason: metav1.StatusReasonExpired})
+		f.watches[0].Stop()
+		f.mu.Unlock()
+		time.Sleep(time.Minute)
+		got := strings.Split(f.hears(), "; ")
+		slices.Sort(got)
+		if want := "r counts true; r uid-1 excludeddeleted_early; r uid-2 good; r uid-gone excludeddeleted_early"; strings.Join(got, "; ") != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		stop()
+		<-done
+	})
+}
+
+// 8 of the pitfalls: what is not needed is not asked for, and not kept.
+func TestPitfall8Memory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		ctx, stop := context.WithCancel(t.Context())
+		done := f.replica(ctx, "r")
+		time.Sleep(5 * time.Second)
+		stop()
+		<-done
+		var selectors []string
+		for _, a := range f.client.Actions() {
+			if w, ok := a.(clienttesting.WatchAction); ok && a.GetResource().Resource == "events" {
+				selectors = append(selectors, w.GetWatchRestrictions().Fields.String())
+			}
+		}
+		for _, reason := range creation.Reasons() {
+			if want := "involvedObject.kind=Pod,reason=" + reason; !slices.Contains(selectors, want) {
+				t.Errorf("no watch of %s in %v", want, selectors)
+			}
+		}
+		if len(selectors) != len(creation.Reasons()) {
+			t.Errorf("%d watches of events", len(selectors))
+		}
+	})
+	var list corev1.PodList
+	recorded(t, "kubelet-1.35.4-after-sandbox-kill.json", &list)
+	pod := &list.Items[0]
+	before := creationPod(pod)
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	trimmed, err := trimCreation(pod.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := trimmed.(*corev1.Pod)
+	if len(got.ManagedFields)+len(got.Spec.Containers)+len(got.Spec.Tolerations)+len(got.Annotations) > 0 {
+		t.Errorf("kept: %+v", got)
+	}
+	if after := creationPod(got); after != before {
+		t.Errorf("trimmed too much: %+v, want %+v", after, before)
+	}
+	for _, o := range []runtime.Object{&corev1.Event{ObjectMeta: metav1.ObjectMeta{ManagedFields: pod.ManagedFields}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{ManagedFields: pod.ManagedFields}, Spec: corev1.NodeSpec{ProviderID: "x"}}} {
+		if trimmed, err := trimCreation(o); err != nil || strings.Contains(fmt.Sprintf("%+v", trimmed), "kubelet") || strings.Contains(fmt.Sprintf("%+v", trimmed), "ProviderID:x") {
+			t.Errorf("%v %v", trimmed, err)
+		}
+	}
+}
