@@ -196,14 +196,16 @@ func (c *Creation) controller(ctx context.Context, i informer) cache.Controller 
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		Logger: &logger, ListerWatcher: cache.ToListWatcherWithWatchListSemantics(lw, c.client),
-		ObjectType:    i.object, Transform: i.trim, Handler: i.handler,
+		ObjectType: i.object, Transform: i.trim, Handler: i.handler,
 	})
 	return controller
 }
 
 func (c *Creation) pods(namespace string, tracker *creation.Tracker) (informer, *word) {
 	client, heard := c.client.CoreV1().Pods(namespace), &word{}
-	mine := func(p *corev1.Pod) bool { return c.options.InScope(p.Namespace) && (c.options.Keep.Selected == nil || c.options.Keep.Selected(p.Labels)) }
+	mine := func(p *corev1.Pod) bool {
+		return c.options.InScope(p.Namespace) && (c.options.Keep.Selected == nil || c.options.Keep.Selected(p.Labels))
+	}
 	see := func(p *corev1.Pod) {
 		if mine(p) {
 			tracker.Pod(creationPod(p))
@@ -281,9 +283,11 @@ func (c *Creation) nodes(tracker *creation.Tracker) informer {
 	client := c.client.CoreV1().Nodes()
 	see := func(o any) { tracker.Node(creationNode(o.(*corev1.Node), c.options.NodeVersionLabel)) }
 	return informer{
-		name:   "nodes",
-		list:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		watch:  func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) { return client.Watch(ctx, o) },
+		name: "nodes",
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		watch: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			return client.Watch(ctx, o)
+		},
 		object: &corev1.Node{}, trim: trimCreation,
 		handler: cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, o any) { see(o) }, DeleteFunc: func(o any) {
 			if tombstone, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -293,4 +297,3 @@ func (c *Creation) nodes(tracker *creation.Tracker) informer {
 		}},
 	}
 }
-
