@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,19 @@ func TestSeveral(t *testing.T) {
 		"/proc/6/comm": "containerd\n", "/proc/6/cmdline": "containerd\x00--config\x00/var/run/docker/containerd/containerd.toml\x00",
 		"/proc/7/comm": "containerd-shim\n", "/proc/7/cmdline": "x\x00", "/proc/8/comm": "containerd\n",
 	}.grow(t)
+	if os.Geteuid() == 0 { // anybody may call a process containerd
+		if err := os.MkdirAll(h.Root()+"/proc/9", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"comm": "containerd\n", "cmdline": "containerd\x00--state\x00/evil\x00"} {
+			if err := os.WriteFile(h.Root()+"/proc/9/"+name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chown(h.Root()+"/proc/9", 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
 	all, err := h.Containerds(Source{})
 	if err != nil || len(all) != 2 || all[0].PID != 5 || all[1].Distribution != "dockerd" {
 		t.Errorf("%+v, %v", all, err)
