@@ -50,7 +50,8 @@ func TestEffective(t *testing.T) {
 		"microk8s":               {process("containerd --config /var/snap/microk8s/7000/args/containerd.toml --state /var/snap/microk8s/common/run/containerd"), "microk8s", "/var/snap/microk8s/common/run/containerd", "/var/lib/containerd", "[]", false},
 		"dockerd": {process("containerd --config /var/run/docker/containerd/containerd.toml").with(tree{
 			"/var/run": "-> /run", "/run/docker/containerd/containerd.toml": "state = '/var/run/docker/containerd/daemon'\nroot = '/var/lib/docker/containerd/daemon'\n",
-		}), "dockerd", "/var/run/docker/containerd/daemon", "/var/lib/docker/containerd/daemon", "[]", false},
+			"/etc/docker/daemon.json": `{"runtimes": {"g": {"path": "/usr/local/bin/runsc"}, "h": {"runtimeType": "io.containerd.runsc.v1", "options": {"ConfigPath": "/x"}}, "k": {"runtimeType": "io.containerd.kata.v2"}}}`,
+		}), "dockerd", "/var/run/docker/containerd/daemon", "/var/lib/docker/containerd/daemon", "[g h]", false},
 		"no process, k3s": {tree{"/proc/1/comm": "systemd\n", "/var/lib/rancher/k3s/agent/etc/containerd/config.toml": "version = 3\n"}, "k3s", "/run/k3s/containerd", "/var/lib/rancher/k3s/agent/containerd", "[]", true},
 		"no /proc":        {tree{"/etc/containerd/config.toml": "state = '/s'\n"}, "containerd", "/s", "/var/lib/containerd", "[]", true},
 		"no TOML":         {process("containerd").with(tree{"/etc/containerd/config.toml": "state = '/s\n"}), "containerd", "/run/containerd", "/var/lib/containerd", "[]", true},
