@@ -171,7 +171,7 @@ var mutants = []struct {
 	{"a symptom is as near as its cause", "node/log.go", "return kind*10 + process", "return kind*0 + process", "TestReasons$"},
 	{"a symptom is a cause", "node/check_logs.go", "f.Severity, f.Consequence = Unknown, \"The cause is not in these logs.\"", "f.Severity, f.Consequence = Failure, \"\"", "TestReasons$"},
 	{"a log writes to the terminal", "node/log.go", "\t\t\treturn -1\n", "\t\t\treturn r\n", "TestPrintable$"},
-	{"the events of a Pod's predecessor are its own", "node/explain.go", "(o.UID == \"\" || o.UID == p.Metadata.UID)", "true", "TestExplain$"},
+	{"the events of a Pod's predecessor are its own", "node/pod.go", "(o.UID == \"\" || o.UID == p.Metadata.UID)", "true", "TestExplain$"},
 	{"the log of any sandbox explains any Pod", "node/explain.go", " || !slices.Contains(ids, h.Sandbox) })", " })", "TestExplain$"},
 	{"a cause that is not known exits 0", "cmd/samepod/explainstart.go", "if err == nil && !a.Known() {", "if false {", "TestScript/doctor$"},
 }
