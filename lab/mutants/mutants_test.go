@@ -294,6 +294,7 @@ var mutants = []struct {
 	{"the link is looked for in the state directory alone", "node/check_paths.go", "return filepath.Join(c.State.Value, \"io.containerd.runtime.v2.task\", \"k8s.io\")", "return filepath.Clean(c.State.Value)", "TestChecks$"},
 	{"a file that was not read changes nothing", "node/containerd.go", "c.Unread = append(c.Unread, err.Error())\n\t\t\tcontinue", "continue", "TestEffective$"},
 	{"a containerd in a container has the paths of the node", "node/process.go", "case here != there:", "case here != there && false:", "TestChecks$"},
+	{"a binary that anybody wrote is run", "node/binary.go", "mode.Perm()&0o022 != 0:", "mode.Perm()&0 != 0:", "TestAsk$"},
 	{"a flag of containerd counts less than its file", "node/containerd.go", "override(flag.to, value, \"the flag --\"+flag.name)", "_ = value", "TestEffective$"},
 	{"a runtime under the wrong plugin id is one", "node/containerd.go", "ignored := id != newCRI && version >= 3", "ignored := id != newCRI && version >= 99", "TestEffective$"},
 	{"a release that nobody tried takes links", "node/version.go", "return Unknown, Unknown", "return OK, OK", "TestRunscVersion$"},
@@ -302,7 +303,7 @@ var mutants = []struct {
 	{"a symptom is as near as its cause", "node/log.go", "return kind*10 + process", "return kind*0 + process", "TestReasons$"},
 	{"a symptom is a cause", "node/check_logs.go", "f.Severity, f.Consequence = Unknown, \"The cause is not in these logs.\"", "f.Severity, f.Consequence = Failure, \"\"", "TestReasons$"},
 	{"a log writes to the terminal", "node/log.go", "\t\t\treturn -1\n", "\t\t\treturn r\n", "TestPrintable$"},
-	{"the events of a Pod's predecessor are its own", "node/explain.go", "(o.UID == \"\" || o.UID == p.Metadata.UID)", "true", "TestExplain$"},
+	{"the events of a Pod's predecessor are its own", "node/pod.go", "(o.UID == \"\" || o.UID == p.Metadata.UID)", "true", "TestExplain$"},
 	{"the log of any sandbox explains any Pod", "node/explain.go", " || !slices.Contains(ids, h.Sandbox) })", " })", "TestExplain$"},
 	{"a cause that is not known exits 0", "cmd/samepod/explainstart.go", "if err == nil && !a.Known() {", "if false {", "TestScript/doctor$"},
 }
