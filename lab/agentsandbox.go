@@ -1,10 +1,13 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/netip"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -143,15 +146,29 @@ func (a *AgentSandbox) Resume(ctx context.Context, name string) error {
 	return a.Edit(ctx, name, map[string]any{"spec": a.operating(true)})
 }
 
-// Claim writes a SandboxClaim, by which the client finds the Sandbox, and lets it adopt
-// one of a warm pool: the Sandbox and its Pod get the claim's uid and lose the pool's
-// label; uids and addresses stay.
+// Claim writes a SandboxClaim, by which the client finds the Sandbox, and lets it
+// [AgentSandbox.Adopt] one.
 func (a *AgentSandbox) Claim(ctx context.Context, claim, sandbox string) error {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	object.SetGroupVersionKind(claimVersion.WithKind("SandboxClaim"))
 	object.SetName(claim)
-	object, err := a.claims.Create(ctx, object, metav1.CreateOptions{})
-	if err != nil {
+	if _, err := a.claims.Create(ctx, object, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return a.Adopt(ctx, claim, sandbox)
+}
+
+// Adopt is what the claim controller does with a claim that exists, at the latest 30 s
+// from now, and a Sandbox, which may be of a warm pool: the Sandbox and its Pod get the
+// claim's uid and lose the pool's label; uids and addresses stay. Then the claim is
+// Ready.
+func (a *AgentSandbox) Adopt(ctx context.Context, claim, sandbox string) (err error) {
+	var object *unstructured.Unstructured
+	waitErr := wait(ctx, nil, "claim "+claim, 30*time.Second, func() bool {
+		object, err = a.claims.Get(ctx, claim, metav1.GetOptions{})
+		return !apierrors.IsNotFound(err)
+	})
+	if err = cmp.Or(err, waitErr); err != nil {
 		return err
 	}
 	owner := metav1.NewControllerRef(object, object.GroupVersionKind())

@@ -20,19 +20,24 @@ type EngineClient struct {
 	lines   *bufio.Reader
 }
 
-// A ClientStep is what the SDK is told to do. Do is connect, command, upload or read.
+// A ClientStep is what the SDK is told to do. Do is connect, create, command, upload or
+// read; of OpenSandbox's Python SDK also pause, resume or renew.
+//
+// What waits for a controller, such as create, is for a goroutine of its own: the test
+// is the controller.
 type ClientStep struct {
 	Do string `json:"do"`
 
-	// Of connect.
-	Server      string `json:"server,omitempty"`      // OpenSandbox: host:port of the server; agent-sandbox: URL of the router
-	Sandbox     string `json:"sandbox,omitempty"`     // OpenSandbox: its id
-	ServerProxy bool   `json:"serverProxy,omitempty"` // OpenSandbox: by way of the server's own proxy
-	SkipHealth  bool   `json:"skipHealth,omitempty"`  // OpenSandbox: without a ping
-	Seconds     int    `json:"seconds,omitempty"`     // OpenSandbox: how long to ping, 10 if 0
-	Claim       string `json:"claim,omitempty"`       // agent-sandbox: of the sandbox
-	Namespace   string `json:"namespace,omitempty"`   // agent-sandbox: of the claim
-	Port        int    `json:"port,omitempty"`        // agent-sandbox: of the runtime
+	// Of connect, create and resume.
+	Server       string `json:"server,omitempty"`       // OpenSandbox: host:port of the server; agent-sandbox: URL of the router
+	Sandbox      string `json:"sandbox,omitempty"`      // OpenSandbox: its id
+	ServerProxy  bool   `json:"serverProxy,omitempty"`  // OpenSandbox: by way of the server's own proxy
+	SkipHealth   bool   `json:"skipHealth,omitempty"`   // OpenSandbox: without a ping
+	Seconds      int    `json:"seconds,omitempty"`      // OpenSandbox: how long to ping, 10 if 0; of renew: from now
+	SecureAccess bool   `json:"secureAccess,omitempty"` // OpenSandbox: of create
+	Claim        string `json:"claim,omitempty"`        // agent-sandbox: of the sandbox
+	Namespace    string `json:"namespace,omitempty"`    // agent-sandbox: of the claim
+	Port         int    `json:"port,omitempty"`         // agent-sandbox: of the runtime
 
 	Command string `json:"command,omitempty"`
 	Path    string `json:"path,omitempty"`
@@ -42,7 +47,7 @@ type ClientStep struct {
 // A ClientAnswer is what came of a step: output, or what the SDK raised.
 type ClientAnswer struct {
 	OK        bool
-	Output    string // of a command, or a file's contents
+	Output    string // of a command, a file's contents, or the id of what was created
 	Error     string // name of the exception
 	Status    int    // HTTP status in it, 0 for none
 	Message   string // what its user reads

@@ -75,7 +75,7 @@ func (a *answering) heard() (asked int, hint string) {
 
 // What the SDKs make of an answer decides what an answer has to say: every status is an
 // exception at once, for a command is sent once; and what its user reads is the whole
-// body in Python, but in JavaScript only a member message. agent-sandbox's says nothing.
+// body in Python, but in JavaScript only a member message.
 func TestClientAnswers(t *testing.T) {
 	const (
 		problem = `{"status":409,"detail":"its Pod is gone","reason":"pod-gone"}`
@@ -87,12 +87,12 @@ func TestClientAnswers(t *testing.T) {
 	server := must(l.StartOpenSandboxServer(ctx, o.Kube, lab.OpenSandboxConfig{Namespace: o.Namespace, Gateway: strings.TrimPrefix(gateway.url, "http://")}))(t)
 	connect := lab.ClientStep{Do: "connect", Server: server.Addr, Sandbox: sandboxA, SkipHealth: true}
 	for _, row := range []struct {
-		name          string
-		client        *lab.EngineClient
-		shows, showsM bool
+		name                     string
+		client                   *lab.EngineClient
+		shows, showsM, showsPing bool
 	}{
-		{"Python", must(l.StartOpenSandboxClient(ctx))(t), true, true},
-		{"JavaScript", must(l.StartOpenSandboxNodeClient(ctx))(t), false, true},
+		{"Python", must(l.StartOpenSandboxClient(ctx))(t), true, true, false},
+		{"JavaScript", must(l.StartOpenSandboxNodeClient(ctx))(t), false, true, true},
 	} {
 		if got := must(row.client.Do(connect))(t); !got.OK {
 			t.Fatalf("%s: connect: %+v", row.name, got)
@@ -106,6 +106,17 @@ func TestClientAnswers(t *testing.T) {
 					t.Errorf("%s: %d %s: asked %d times, %+v", row.name, status, body, asked, got)
 				}
 			}
+		}
+
+		// Who connects asks five times a second, whatever is answered, until the time is
+		// up: 30 s, if it is not one as here.
+		ping := connect
+		ping.SkipHealth, ping.Seconds = false, 1
+		gateway.say(409, message)
+		got := must(row.client.Do(ping))(t)
+		asked, _ := gateway.heard()
+		if got.Error != "SandboxReadyTimeoutException" || asked < 2 || strings.Contains(got.Message, "its Pod is gone") != row.showsPing {
+			t.Errorf("%s: connect: asked %d times, %+v", row.name, asked, got)
 		}
 	}
 }

@@ -94,13 +94,17 @@ func contentKey(files []string, more []byte) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// engineCommand is a command that reaches what it names and nothing else: no proxy of
-// the surroundings, no settings of the user's home.
+// engineCommand is a command that reaches what it is told to and nothing else: no proxy,
+// settings or home of its surroundings, and not the cluster that a test may run in.
 func engineCommand(home, path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
-		if !strings.HasSuffix(strings.ToLower(name), "_proxy") && !strings.HasPrefix(name, "OPENSANDBOX_") && !strings.HasPrefix(name, "OPEN_SANDBOX_") {
+		told := strings.HasSuffix(strings.ToLower(name), "_proxy")
+		for _, prefix := range []string{"OPENSANDBOX_", "OPEN_SANDBOX_", "SANDBOX_", "KUBE"} {
+			told = told || strings.HasPrefix(name, prefix)
+		}
+		if !told {
 			cmd.Env = append(cmd.Env, pair)
 		}
 	}

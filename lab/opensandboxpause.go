@@ -19,7 +19,7 @@ import (
 //	Run, Reconcile                   phase Succeed
 //
 // Everything of it moves status.pauseObservedGeneration, and so does every other
-// change of the spec.
+// change of the spec; see [OpenSandbox.Reconcile].
 
 // Pause takes a sandbox from running to Paused.
 func (o *OpenSandbox) Pause(ctx context.Context, id string) error {

@@ -16,10 +16,15 @@ logging.basicConfig(stream=sys.stderr)
 class Client:
     sandbox = None
 
-    def connect(self, step):
+    def client(self, step):
         config = SandboxDirectConnectionConfig(api_url=step["server"], server_port=step["port"])
-        client = SandboxClient(connection_config=config)
-        self.sandbox = client.get_sandbox(step["claim"], namespace=step["namespace"])
+        return SandboxClient(connection_config=config)
+
+    def connect(self, step):
+        self.sandbox = self.client(step).get_sandbox(step["claim"], namespace=step["namespace"])
+
+    def create(self, step):
+        self.sandbox = self.client(step).create_sandbox("warm", step["namespace"], claim_name=step["claim"])
 
     def command(self, step):
         return self.sandbox.commands.run(step["command"]).stdout

@@ -18,20 +18,35 @@ logging.basicConfig(stream=sys.stderr)
 class Client:
     sandbox = None
 
-    async def connect(self, step):
-        config = ConnectionConfig(
+    def config(self, step):
+        return ConnectionConfig(
             domain=step["server"],
             protocol="http",
             api_key="lab",
             use_server_proxy=step.get("serverProxy", False),
             disable_metrics=True,
         )
+
+    async def connect(self, step):
         self.sandbox = await Sandbox.connect(
             step["sandbox"],
-            connection_config=config,
+            connection_config=self.config(step),
             connect_timeout=timedelta(seconds=step.get("seconds", 10)),
             skip_health_check=step.get("skipHealth", False),
         )
+
+    async def create(self, step):
+        self.sandbox = await Sandbox.create("image", connection_config=self.config(step), secure_access=step.get("secureAccess", False))
+        return self.sandbox.id
+
+    async def pause(self, step):
+        await self.sandbox.pause()
+
+    async def resume(self, step):
+        self.sandbox = await Sandbox.resume(step["sandbox"], connection_config=self.config(step))
+
+    async def renew(self, step):
+        await self.sandbox.renew(timedelta(seconds=step["seconds"]))
 
     async def command(self, step):
         execution = await self.sandbox.commands.run(step["command"])
@@ -42,9 +57,6 @@ class Client:
 
     async def read(self, step):
         return await self.sandbox.files.read_file(step["path"])
-
-    async def pause(self, step):
-        await self.sandbox.pause()
 
 
 async def answer(client, step):
