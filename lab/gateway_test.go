@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,16 +33,18 @@ type gateway struct {
 	owners map[*lab.Pod][]string // the sandboxes that a Pod was ever given to
 }
 
-// opensandboxConfig is samepod's configuration for one namespace; more are fields of the
-// section opensandbox.
-func opensandboxConfig(namespace string, addrs *lab.Addresses, more string) string {
-	return fmt.Sprintf("dialect: opensandbox\nscope: {namespaces: [%s]}\nports: [%d]\naddresses: {cidrs: [%s]}\nopensandbox: {%s}\n", namespace, lab.ExecdPort, addrs.Prefix(), more)
+// engineConfig is samepod's configuration for one namespace of an engine, whose Pods
+// listen on port; more are further lines.
+func engineConfig(dialect, namespace string, addrs *lab.Addresses, port int, more string) string {
+	return fmt.Sprintf("dialect: %s\nscope: {namespaces: [%s]}\nports: [%d]\naddresses: {cidrs: [%s]}\n%s\n", dialect, namespace, port, addrs.Prefix(), more)
 }
 
-// agentSandboxConfig is the same for agent-sandbox, whose requests without a namespace
-// mean this one.
+func opensandboxConfig(namespace string, addrs *lab.Addresses, more string) string {
+	return engineConfig("opensandbox", namespace, addrs, lab.ExecdPort, more)
+}
+
 func agentSandboxConfig(namespace string, addrs *lab.Addresses, more string) string {
-	return fmt.Sprintf("dialect: agent-sandbox\nscope: {namespaces: [%s]}\nports: [%d]\naddresses: {cidrs: [%s]}\nagentSandbox: {%s}\n", namespace, lab.AgentSandboxPort, addrs.Prefix(), more)
+	return engineConfig("agent-sandbox", namespace, addrs, lab.AgentSandboxPort, more)
 }
 
 // newGateway starts samepod, which may write pins, and no Envoy.
@@ -77,7 +80,7 @@ func (g *gateway) replica(name string, args ...string) *lab.Samepod {
 func (g *gateway) front(version string, samepod *lab.Samepod, args ...string) *lab.Envoy {
 	g.t.Helper()
 	bootstrap := samepodCLI(g.t, append([]string{"envoy", "bootstrap", "--envoy-version", version, "--config", g.config, "--samepod", samepod.Authz.String(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)...)
-	e := must(g.StartEnvoy(g.t.Context(), "envoy-"+version, envoyBinary(g.t, version), bootstrap))(g.t)
+	e := must(g.StartEnvoy(g.t.Context(), fmt.Sprintf("envoy-%s-%d", version, len(g.envoys)), envoyBinary(g.t, version), bootstrap))(g.t)
 	eventually(g.t, "Envoy gets verdicts", func() bool {
 		n, err := e.Stat("cluster.samepod_authz.membership_healthy")
 		return err == nil && n == 1
@@ -178,6 +181,36 @@ func (g *gateway) finish() {
 func (g *gateway) metric(name string) float64 {
 	g.t.Helper()
 	return must(g.samepod.Metric(name))(g.t)
+}
+
+// behindProxy starts a replica whose way to the API server can be held up, and an Envoy
+// that asks it.
+func (g *gateway) behindProxy(name string, args ...string) (*lab.Proxy, *lab.Envoy) {
+	g.t.Helper()
+	proxy := must(g.StartProxy(strings.TrimPrefix(g.kube.URL, "https://")))(g.t)
+	kubeconfig := must(g.kube.Kubeconfig(lab.UserSamepod, "https://"+proxy.Addr.String()))(g.t)
+	first := g.envoy
+	e := g.front(lab.NewestEnvoy(), g.replica(name, append(args, "--kubeconfig", kubeconfig)...))
+	if first != nil {
+		g.envoy = first
+	}
+	return proxy, e
+}
+
+// ids numbers sandboxes of tests that use many.
+var ids atomic.Int64
+
+// newID is the id of a sandbox that there is not yet.
+func newID() string { return fmt.Sprintf("cccccccc-3333-4333-8333-%012d", ids.Add(1)) }
+
+// executed counts what a Pod executed of what was meant for a sandbox.
+func executed(p *lab.Pod, sandbox string) (n int) {
+	for _, e := range p.Executed() {
+		if e.Command == command(sandbox) {
+			n++
+		}
+	}
+	return n
 }
 
 // cli runs samepod against the API server as a user, and returns what it printed, also

@@ -37,7 +37,7 @@ func newRouteTest(t *testing.T, mode, ingressMode string) *routeTest {
 	l, o, addrs := newOpenSandbox(t)
 	ctx := t.Context()
 	keys := writeFile(t, l, "keys", "k="+accessKey)
-	g := newGateway(t, l, o.Kube, opensandboxConfig(o.Namespace, addrs, fmt.Sprintf("mode: %s, secureAccessKeysFile: %q", ingressMode, keys)))
+	g := newGateway(t, l, o.Kube, opensandboxConfig(o.Namespace, addrs, fmt.Sprintf("opensandbox: {mode: %s, secureAccessKeysFile: %q}", ingressMode, keys)))
 	g.front(lab.NewestEnvoy(), g.samepod)
 	gateway := g.envoy.Addr.String()
 	if mode == "wildcard" {
