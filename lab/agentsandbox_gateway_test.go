@@ -135,7 +135,9 @@ func TestAgentSandboxForms(t *testing.T) {
 	box := g.start("box")
 	uid := string(must(g.Sandbox(t.Context(), "box"))(t).GetUID())
 	body := `{"command":"for box"}`
-	at := func(namespace, id, port string) string { return g.envoy.URL("/sandboxes/" + namespace + "/" + id + "/" + port + "/command") }
+	at := func(namespace, id, port string) string {
+		return g.envoy.URL("/sandboxes/" + namespace + "/" + id + "/" + port + "/command")
+	}
 	for _, tc := range []struct {
 		what   string
 		got    call

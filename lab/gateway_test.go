@@ -75,12 +75,15 @@ func (g *gateway) replica(name string, args ...string) *lab.Samepod {
 	return s
 }
 
+// fronts numbers Envoys: those of one lab must not have one name.
+var fronts atomic.Int64
+
 // front starts an Envoy of this version that asks a replica, as the command renders it,
 // and makes it the one that is asked.
 func (g *gateway) front(version string, samepod *lab.Samepod, args ...string) *lab.Envoy {
 	g.t.Helper()
 	bootstrap := samepodCLI(g.t, append([]string{"envoy", "bootstrap", "--envoy-version", version, "--config", g.config, "--samepod", samepod.Authz.String(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)...)
-	e := must(g.StartEnvoy(g.t.Context(), fmt.Sprintf("envoy-%s-%d", version, len(g.envoys)), envoyBinary(g.t, version), bootstrap))(g.t)
+	e := must(g.StartEnvoy(g.t.Context(), fmt.Sprint("envoy-", fronts.Add(1)), envoyBinary(g.t, version), bootstrap))(g.t)
 	eventually(g.t, "Envoy gets verdicts", func() bool {
 		n, err := e.Stat("cluster.samepod_authz.membership_healthy")
 		return err == nil && n == 1
