@@ -10,10 +10,10 @@ import (
 	"github.com/samepod/samepod/lab"
 )
 
-// TestOpenSandbox is the incident of TestControlOpenSandbox, with the product between:
-// the real server sends the real SDKs to Envoy, A's Pod dies, B's gets its address, and
-// what is asked of A is answered 409. A sandbox that was resumed has another Pod and
-// another address, and the same client goes on.
+// TestOpenSandbox is the incident of TestControlOpenSandbox and TestControlGateway, with
+// the product between: the real server sends the real SDKs to Envoy, A's Pod dies, B's
+// gets its address, and what is asked of A is answered 409. A sandbox that was resumed has
+// another Pod and another address, and the same client goes on.
 func TestOpenSandbox(t *testing.T) {
 	for _, version := range []string{"1.36.4", lab.NewestEnvoy()} {
 		t.Run(version, func(t *testing.T) {
@@ -22,23 +22,19 @@ func TestOpenSandbox(t *testing.T) {
 			ctx, addr := t.Context(), addrs.Take()
 			g := newGateway(t, l, o.Kube, opensandboxConfig(o.Namespace, addrs, ""))
 			g.front(version, g.samepod)
-			server := must(l.StartOpenSandboxServer(ctx, o.Kube, lab.OpenSandboxConfig{Namespace: o.Namespace, Gateway: g.envoy.Addr.String(), ProxyThroughGateway: true}))(t)
-			first := g.owns(sandboxA, must(o.Start(ctx, sandboxA, addr))(t))
-			clients := map[string]*lab.EngineClient{
-				"python": must(l.StartOpenSandboxClient(ctx))(t),
-				"node":   must(l.StartOpenSandboxNodeClient(ctx))(t),
+			config := lab.OpenSandboxConfig{Namespace: o.Namespace, Gateway: g.envoy.Addr.String(), ProxyThroughGateway: true}
+			server := must(l.StartOpenSandboxServer(ctx, o.Kube, config))(t)
+			proxy := func() call {
+				return do(t, "POST", server.ProxyURL(sandboxA, "/command"), `{"command":"`+command(sandboxA)+`"}`)
 			}
+			first := g.owns(sandboxA, must(o.Start(ctx, sandboxA, addr))(t))
+			clients := g.sdks(server)
 			for name, c := range clients {
-				if got := must(c.Do(lab.ClientStep{Do: "connect", Server: server.Addr, Sandbox: sandboxA}))(t); !got.OK {
-					t.Fatalf("%s: connect: %+v", name, got)
-				}
-				if got := must(c.Command(command(sandboxA)))(t); !got.OK || ran(got.Output) != first.Name {
-					t.Errorf("%s: A lives: %+v", name, got)
-				}
 				if up, got := must(c.Upload("/tmp/"+name, name))(t), must(c.Read("/tmp/"+name))(t); !up.OK || got.Output != name {
 					t.Errorf("%s: upload %+v, read %+v", name, up, got)
 				}
 			}
+			g.goOn(clients, first)
 
 			succeed(t, o.Exit(ctx, first.Name, corev1.PodFailed))
 			died := time.Now()
@@ -47,17 +43,14 @@ func TestOpenSandbox(t *testing.T) {
 			succeed(t, o.Reconcile(ctx, sandboxA))
 			b := g.owns(sandboxB, must(o.Start(ctx, sandboxB, addr))(t))
 			g.until(b.Name, sandboxB)
-			proxy := func() call { return do(t, "POST", server.ProxyURL(sandboxA, "/command"), `{"command":"`+command(sandboxA)+`"}`) }
 			if got := proxy(); got.status != 409 || reasonIn(got.body) != "pod-terminal" {
 				t.Errorf("the server's own proxy: %d %s", got.status, got.body)
 			}
 			for name, c := range clients {
-				got := must(c.Command(command(sandboxA)))(t)
-				if got.OK || got.Status != 409 || !strings.Contains(got.Message, "pod-terminal") {
-					t.Errorf("%s: A is dead: %+v", name, got)
-				}
-				if got := must(c.Read("/tmp/" + name))(t); got.OK || got.Status != 409 {
-					t.Errorf("%s: A is dead: read %+v", name, got)
+				for what, got := range map[string]lab.ClientAnswer{"command": must(c.Command(command(sandboxA)))(t), "read": must(c.Read("/tmp/" + name))(t)} {
+					if got.OK || got.Status != 409 || !strings.Contains(got.Message, "pod-terminal") {
+						t.Errorf("%s: A is dead: %s: %+v", name, what, got)
+					}
 				}
 			}
 
@@ -65,26 +58,42 @@ func TestOpenSandbox(t *testing.T) {
 			g.until("sandbox-suspended", sandboxA)
 			succeed(t, o.Resume(ctx, sandboxA))
 			second := g.owns(sandboxA, must(o.BringUp(ctx, sandboxA, addrs.Take()))(t))
-			resumed := time.Now()
-			for name, c := range clients {
-				eventually(t, name+" goes on", func() bool {
-					got := must(c.Command(command(sandboxA)))(t)
-					return got.OK && ran(got.Output) == second.Name
-				})
-				t.Logf("%s: the same client goes on %v after the Pod was ready", name, time.Since(resumed).Round(time.Millisecond))
-			}
+			g.goOn(clients, second)
 			if got := proxy(); ran(got.body) != second.Name {
 				t.Errorf("the server's own proxy: %d %s", got.status, got.body)
 			}
-			for _, e := range second.Executed() {
-				if e.Header.Get("OpenSandbox-Ingress-To") != "" {
-					t.Error("the route reaches the Pod")
-				}
-			}
-			if second.Addr == first.Addr || !strings.HasPrefix(second.Name, sandboxA) {
-				t.Errorf("resumed as %s on %v", second.Name, second.Addr)
+			if e := second.Executed(); second.Addr == first.Addr || e[0].Header.Get("OpenSandbox-Ingress-To") != "" {
+				t.Errorf("resumed on %v, was on %v; the Pod hears %v", second.Addr, first.Addr, e[0].Header)
 			}
 			g.finish()
 		})
+	}
+}
+
+// sdks are OpenSandbox's SDKs, connected to sandboxA.
+func (g *gateway) sdks(server *lab.OpenSandboxServer) map[string]*lab.EngineClient {
+	g.t.Helper()
+	clients := map[string]*lab.EngineClient{
+		"python": must(g.StartOpenSandboxClient(g.t.Context()))(g.t),
+		"node":   must(g.StartOpenSandboxNodeClient(g.t.Context()))(g.t),
+	}
+	for name, c := range clients {
+		if got := must(c.Do(lab.ClientStep{Do: "connect", Server: server.Addr, Sandbox: sandboxA}))(g.t); !got.OK {
+			g.t.Fatalf("%s: connect: %+v", name, got)
+		}
+	}
+	return clients
+}
+
+// goOn waits until the clients' commands run in this Pod.
+func (g *gateway) goOn(clients map[string]*lab.EngineClient, p *lab.Pod) {
+	g.t.Helper()
+	began := time.Now()
+	for name, c := range clients {
+		eventually(g.t, name+" goes on in "+p.Name, func() bool {
+			got := must(c.Command(command(sandboxA)))(g.t)
+			return got.OK && ran(got.Output) == p.Name
+		})
+		g.t.Logf("%s: runs in %s %v after it was ready", name, p.UID, time.Since(began).Round(time.Millisecond))
 	}
 }
