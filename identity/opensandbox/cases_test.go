@@ -274,12 +274,22 @@ var addressScenes = []scene{
 	{"6.24 on its way to pause, and back", nil, func(p *play) {
 		p.has(object("a"), ownPod("a"))
 		p.answers("a", pass)
-		for _, e := range []edit{both(spec("pause", true), generation(2, 1)), phase("Pausing"), phase("Paused"), phase("Resuming")} {
+		for _, e := range []edit{both(spec("pause", true), generation(2, 1)), phase("Pausing"), phase("Paused")} {
 			p.has(object("a", e))
 			p.answers("a", suspended)
 		}
 		p.has(object("a", spec("pause", true), generation(2, 2))) // the pause failed: the Pod runs on
 		p.answers("a", pass)
+	}},
+	{"6.24 resumed once, and renewed since: the controller takes that for a resume", nil, func(p *play) {
+		p.has(object("a", image("main", "r/a-main:snap-gen2")), ownPod("a"))
+		p.answers("a", pass)
+		p.has(object("a", image("main", "r/a-main:snap-gen2"), phase("Resuming")))
+		p.answers("a", pass)
+		p.loses(ownPod("a"))
+		p.answers("a", suspended)
+		p.has(ownPod("a", podUID("U2"))) // evicted meanwhile
+		p.answers("a", replaced)
 	}},
 	{"6.32 the published family may be the Pod's other one", []setting{asserting}, func(p *play) {
 		p.has(object("a", publishes(`["::ffff:10.0.0.1"]`)), ownPod("a", on(v6, x)), object("b", publishes(`["fd00::2"]`)), ownPod("b", on(y, "fd00::2")))

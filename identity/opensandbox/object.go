@@ -64,7 +64,7 @@ func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
 	o := sandbox.Read(object)
 	s := o.Sandbox(Kind, pinKey)
 	s.Expires = o.Time("spec", "expireTime")
-	s.Ended, s.Suspended = phase(o)
+	phase(o, &s)
 	s.Generation = resumed(o, s.Name)
 	allocate(o, &s)
 	s.Published = published(sandbox.Field[string](o, "metadata", "annotations", annotationEndpoints))
@@ -102,18 +102,23 @@ func adopt(o sandbox.Object, s *sandbox.Sandbox) {
 // The controller never leaves Failed by itself, although a Pod may come back. Of a pause
 // that it has not taken up yet only spec.pause tells; of one that failed spec.pause goes
 // on telling, while the sandbox runs. The difference is whether this generation was
-// observed.
-func phase(o sandbox.Object) (ended, suspended bool) {
+// observed. And of a sandbox that was resumed once it takes every change of the spec for
+// another resume, so that after each renewal it is Resuming for a moment, with its Pod
+// running (dispatchPauseResume).
+func phase(o sandbox.Object, s *sandbox.Sandbox) {
 	observed := o.Integer("status", "pauseObservedGeneration")
 	seen := observed > 0 && observed >= o.Integer("metadata", "generation")
-	pause := sandbox.Field[bool](o, "spec", "pause")
+	asked := sandbox.Field[bool](o, "spec", "pause") && !seen
 	switch sandbox.Field[string](o, "status", "phase") {
 	case "Failed":
-		return true, false
-	case "Pausing", "Paused", "Resuming":
-		return false, true
+		s.Ended = true
+	case "Pausing", "Paused":
+		s.Suspended = true
+	case "Resuming":
+		s.Resuming, s.Suspended = true, asked
+	default:
+		s.Suspended = asked
 	}
-	return false, pause && !seen
 }
 
 // published reads the annotation of addresses. It is no evidence: it has the addresses

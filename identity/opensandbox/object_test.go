@@ -59,7 +59,8 @@ func TestDecode(t *testing.T) {
 
 		{"pausing", phase("Pausing"), suspended},
 		{"paused", phase("Paused"), suspended},
-		{"resuming", phase("Resuming"), suspended},
+		{"resuming", phase("Resuming"), func(s *sb) { s.Resuming = true }},
+		{"resuming, to be paused", both(phase("Resuming"), spec("pause", true), generation(2, 1)), func(s *sb) { s.Resuming, s.Suspended = true, true }},
 		{"to be paused", both(spec("pause", true), generation(2, 1)), suspended},
 		{"to be paused, before any status", both(spec("pause", true), set(nil, "status")), suspended},
 		{"the pause failed", both(spec("pause", true), generation(2, 2)), same},

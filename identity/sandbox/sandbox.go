@@ -38,8 +38,11 @@ type Sandbox struct {
 	Ended bool
 	// Expires is when its time is over, whether or not the engine has noticed; zero is never.
 	Expires time.Time
-	// Suspended says that it is paused or suspended, or on its way there or back.
+	// Suspended says that it is paused or suspended, or on its way there.
 	Suspended bool
+	// Resuming says that it is on its way back, or that the engine takes something else
+	// for that: it is suspended as long as no Pod of its own runs.
+	Resuming bool
 	// Generation moves on with every legitimate change of its Pod: a pause and a resume.
 	Generation int64
 

@@ -79,6 +79,9 @@ func (x *Index) resolve(c identity.Claim, s *Sandbox, now time.Time) identity.Ta
 	default:
 		x.owned(&t, s, recorded)
 	}
+	if s.Resuming && (t.State == identity.Bound || t.State == identity.NotAssigned) && !runs(&t.View) {
+		t.State = identity.SandboxSuspended
+	}
 	if t.State != identity.Bound || !t.View.Found {
 		return t
 	}
@@ -98,6 +101,10 @@ func (x *Index) resolve(c identity.Claim, s *Sandbox, now time.Time) identity.Ta
 	t.HintDiffers = c.Hint.IsValid() && !slices.Contains(t.View.Pod.IPs, c.Hint)
 	t.HintStale = t.HintDiffers && x.engine.Assert
 	return t
+}
+
+func runs(v *identity.View) bool {
+	return v.Found && v.Pod.Phase == identity.PhaseRunning && !v.Pod.Terminating
 }
 
 // recorded is the address that an operator's own cluster dials: the first that the

@@ -74,6 +74,7 @@ func deleting(s *sandbox.Sandbox)   { s.Deleting = true }
 func ended(s *sandbox.Sandbox)      { s.Ended = true }
 func expired(s *sandbox.Sandbox)    { s.Expires = time.Now().Add(-time.Second) }
 func suspended(s *sandbox.Sandbox)  { s.Suspended = true }
+func resuming(s *sandbox.Sandbox)   { s.Resuming = true }
 func unassigned(s *sandbox.Sandbox) { s.Unassigned = true }
 func unreadable(s *sandbox.Sandbox) { s.Malformed = "status" }
 func called(n ...string) option     { return func(s *sandbox.Sandbox) { s.Names = n } }
