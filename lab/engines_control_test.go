@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/samepod/samepod/lab"
@@ -210,5 +211,63 @@ func TestControlGateway(t *testing.T) {
 	b := must(o.Start(ctx, sandboxB, addr))(t)
 	if got := must(client.Command("for A"))(t); !got.OK || ran(got.Output) != b.Name {
 		t.Errorf("%+v; without the fault this shows nothing", got)
+	}
+}
+
+// What else the ingress and the routers do not see, one fault a line: somebody's Pod
+// answers, and nobody is told.
+func TestControlUnseen(t *testing.T) {
+	_, o, addrs := newOpenSandbox(t)
+	ctx := t.Context()
+	url := "http://" + ingress(t, o)
+	const shows = "; without the fault this shows nothing"
+	answers := func(what, id string, p *lab.Pod) {
+		t.Helper()
+		if got := do(t, "POST", url+"/command", `{"command":"x"}`, header(id)...); got.status != http.StatusOK || ran(got.body) != p.Name {
+			t.Errorf("%s: %d %s, want %s%s", what, got.status, got.body, p.Name, shows)
+		}
+	}
+	up := func() (string, *lab.Pod) {
+		t.Helper()
+		id := newID()
+		return id, must(o.Start(ctx, id, addrs.Take()))(t)
+	}
+
+	id, first := up()
+	answers("it lives", id, first)
+	succeed(t, o.Delete(ctx, first.Name, false))
+	again := must(o.BringUp(ctx, id, addrs.Take()))(t)
+	answers("another Pod in place of the first, and what that held is lost", id, again)
+	if again.UID == first.UID {
+		t.Error("it is the same Pod" + shows)
+	}
+	succeed(t, o.Edit(ctx, id, tree{"spec": tree{"expireTime": "2020-01-01T00:00:00Z"}}))
+	answers("expired, and the controller does not notice", id, again)
+
+	_, other := up()
+	id, _ = up()
+	succeed(t, o.Annotate(ctx, id, "sandbox.opensandbox.io/endpoints", fmt.Sprintf("[%q]", other.Addr.Addr())))
+	answers("endpoints that somebody else wrote", id, other)
+
+	succeed(t, o.CreatePool(ctx, "pool", lab.RecycleNoop))
+	p := must(o.WarmPod(ctx, "pool", addrs.Take()))(t)
+	for _, id := range []string{newID(), newID()} {
+		succeed(t, o.StartPooled(ctx, id, "pool", p))
+		answers("one Pod of two sandboxes", id, p)
+	}
+
+	_, a, addrs := newAgentSandbox(t)
+	router := dialer(t, func(r *http.Request) (string, error) {
+		s, err := a.Sandbox(r.Context(), r.Header.Get("X-Sandbox-ID"))
+		if err != nil {
+			return "", err
+		}
+		ips, _, _ := unstructured.NestedStringSlice(s.Object, "status", "podIPs")
+		return ips[0] + ":" + r.Header.Get("X-Sandbox-Port"), nil
+	})
+	box := must(a.StartWarm(ctx, "box", "warm", addrs.Take()))(t)
+	got := do(t, "POST", router+"/command", `{"command":"x"}`, "X-Sandbox-ID", "box", "X-Sandbox-Port", fmt.Sprint(lab.AgentSandboxPort))
+	if ran(got.body) != box.Name {
+		t.Errorf("nobody's yet: %d %s%s", got.status, got.body, shows)
 	}
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // TestOpenSandboxEndpoints: what the controller publishes is nothing that Envoy dials,
-// whatever it says. Where a cluster of the operator's does, it must be the Pod's.
+// whatever it says. Where a cluster of the operator's does, it must be the Pod's. The
+// control is in TestControlUnseen.
 func TestOpenSandboxEndpoints(t *testing.T) {
 	t.Parallel()
 	l, o, addrs := newOpenSandbox(t)

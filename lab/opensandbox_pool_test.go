@@ -8,8 +8,9 @@ import (
 	"github.com/samepod/samepod/lab"
 )
 
-// TestOpenSandboxPools has the faults of TestControlOpenSandboxPool, and what else can be
-// wrong with Pods of pools, before the product. Nothing on such a Pod says whose it is.
+// TestOpenSandboxPools has the faults of TestControlOpenSandboxPool and TestControlUnseen,
+// and what else can be wrong with Pods of pools, before the product. Nothing on such a Pod
+// says whose it is.
 func TestOpenSandboxPools(t *testing.T) {
 	t.Parallel()
 	l, o, addrs := newOpenSandbox(t)

@@ -65,7 +65,7 @@ func (w *pinWorld) also(name string, args ...string) (*lab.Samepod, func(id stri
 }
 
 // TestPins: which Pod a sandbox was given is remembered on the real API server, by
-// replicas that see it at different times.
+// replicas that see it at different times. The control is in TestControlUnseen.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	w := newPinWorld(t)
