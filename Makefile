@@ -14,10 +14,11 @@ build: ## build bin/samepod
 test: tools ## run everything, with the race detector: units, mutants, four Envoys, a real API server
 	@rm -f .cache/report.txt
 	go vet ./...
-	go test -race ./authz/... ./cmd/... ./envoy/... ./identity/... ./mtls/...
+	go test -race ./authz/... ./cmd/... ./creation/... ./envoy/... ./identity/... ./mtls/...
 	go test -count=1 ./lab/mutants
 	go test -race -count=1 -timeout 20m ./lab
 	cd deploy && go vet ./... && go test -count=1 -timeout 30m ./...
+	go -C deploy/monitoring/sloth test ./... && go -C deploy/monitoring test -timeout 30m ./...
 	@cat .cache/report.txt
 	@echo "$$(go test -list . ./... | grep -c '^\(Test\|Fuzz\)') tests and fuzzers, $$(grep -c '^	{"' lab/mutants/mutants_test.go) mutants: all green"
 
@@ -37,7 +38,7 @@ lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangc
 
 .PHONY: fuzz
 fuzz: ## run every fuzzer for 30 s
-	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config; do \
+	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config creation:ParseCause; do \
 		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
 .PHONY: bench
@@ -48,6 +49,7 @@ bench: ## what a check costs, and what reading a list of Pods costs
 golden: ## write the goldens and the generated parts of the documents
 	go test ./envoy -run Golden -update
 	go test ./cmd/samepod -run Docs -update
+	go -C deploy/monitoring/sloth test -update
 
 .PHONY: size
 size: ## what a samepod costs that watches 1 000, 20 000 and 100 000 Pods (half an hour)

@@ -135,30 +135,32 @@ func TestGateUnanswered(t *testing.T) {
 
 // TestGateWaits: it looks again until the plan is done, and shows how far it is.
 func TestGateWaits(t *testing.T) {
-	s, url := replica(t, outcomes{n: 10, result: creation.Good})
-	go func() {
-		time.Sleep(200 * time.Millisecond)
-		for range 40 {
-			s.tellLedger(creation.Outcome{Generation: 1, Result: creation.Good, At: time.Now()})
+	s, _ := replica(t, outcomes{n: 10, result: creation.Good})
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked == 3 { // a look is two questions
+			for range 40 {
+				s.ledger.Add(creation.Outcome{Generation: 1, Result: creation.Good, At: time.Now()})
+			}
 		}
-	}()
-	code, out, stderr := gateOf(t, "--samepod", url, "--wait", "30s", "--pods", "50", "--poll", "1s", "--window", "1m")
+		s.handler(http.NotFoundHandler()).ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	code, out, stderr := gateOf(t, "--samepod", server.URL, "--wait", "1h", "--pods", "50", "--poll", "1s", "--window", "1m")
 	if code != 2 || !strings.Contains(out, "50, of which 0 failed") {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if !strings.Contains(stderr, "[####                ] 10 of 50 Pods, 0 failed, at most 30s more\n") {
+	if want := "[####                ] 10 of 50 Pods, 0 failed, at most "; !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 2 {
 		t.Errorf("progress: %q", stderr)
 	}
 	// Enough failures for the whole plan end it at once.
-	_, url = replica(t, outcomes{n: 9, result: creation.Bad})
+	_, url := replica(t, outcomes{n: 9, result: creation.Bad})
 	if code, _, stderr := gateOf(t, "--samepod", url, "--wait", "1h", "--window", "1m"); code != 1 || strings.Contains(stderr, "of 2995") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
 
-func (s *creationSLI) tellLedger(o creation.Outcome) { s.ledger.Add(o) }
-
-// prometheus answers range selectors with these samples: seconds before now, and the value.
+// prometheusOf answers range selectors with these samples: seconds before now, and the value.
 func prometheusOf(t *testing.T, all map[string][][2]float64) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -173,7 +175,7 @@ func prometheusOf(t *testing.T, all map[string][][2]float64) string {
 				continue
 			}
 			set := map[string]string{}
-			for _, l := range strings.Split(labels, ",") {
+			for l := range strings.SplitSeq(labels, ",") {
 				k, v, _ := strings.Cut(l, "=")
 				set[k] = v
 			}

@@ -193,7 +193,7 @@ func (c *Creation) controller(ctx context.Context, i informer) cache.Controller 
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		Logger: &logger, ListerWatcher: cache.ToListWatcherWithWatchListSemantics(lw, c.client),
-		ObjectType:    i.object, Transform: i.trim, Handler: i.handler,
+		ObjectType: i.object, Transform: i.trim, Handler: i.handler,
 	})
 	return controller
 }
@@ -278,9 +278,11 @@ func (c *Creation) nodes(tracker *creation.Tracker) informer {
 	client := c.client.CoreV1().Nodes()
 	see := func(o any) { tracker.Node(creationNode(o.(*corev1.Node), c.options.NodeVersionLabel)) }
 	return informer{
-		name:   "nodes",
-		list:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		watch:  func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) { return client.Watch(ctx, o) },
+		name: "nodes",
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		watch: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			return client.Watch(ctx, o)
+		},
 		object: &corev1.Node{}, trim: trimCreation,
 		handler: cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, o any) { see(o) }, DeleteFunc: func(o any) {
 			if tombstone, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -290,4 +292,3 @@ func (c *Creation) nodes(tracker *creation.Tracker) informer {
 		}},
 	}
 }
-
