@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/samepod/samepod/creation"
 )
@@ -219,5 +222,46 @@ func TestGatePrometheus(t *testing.T) {
 	}
 	if strings.Contains(out, "unknown: 0") {
 		t.Error("what did not rise is told")
+	}
+}
+
+// TestCreationPage: the window is asked for exactly, or not at all.
+func TestCreationPage(t *testing.T) {
+	_, url := replica(t)
+	for query, want := range map[string]int{
+		"": 400, "from=2026-01-01T00:00:00Z": 400, "from=2026-01-01T00:00:00Z&to=yesterday": 400, "from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z": 400,
+		"from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00.5Z": 200,
+	} {
+		res, err := http.Get(url + "/creation?" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", query, res.StatusCode, want)
+		}
+	}
+}
+
+// TestDocsCreation: the document names every metric of the SLI, and no other.
+func TestDocsCreation(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	creation.NewMetrics(reg, nil, func() int { return 0 }, func() int { return 0 })
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := readDoc(t, "docs/creation.md")
+	known := map[string]bool{}
+	for _, f := range families {
+		known[f.GetName()] = true
+		if !strings.Contains(text, "| `"+f.GetName()) {
+			t.Errorf("%s is not in the table", f.GetName())
+		}
+	}
+	for _, name := range regexp.MustCompile(`samepod_pod_sandbox_[a-z_]+`).FindAllString(text, -1) {
+		if !known[name] {
+			t.Errorf("%s is no metric", name)
+		}
 	}
 }
