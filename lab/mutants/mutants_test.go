@@ -166,7 +166,7 @@ var mutants = []struct {
 	{"a FAIL that chance makes", "creation/gate/rule.go", "1-r.atMost(k-1, n) < r.FalseFail", "1-r.atMost(k, n) < r.FalseFail", "TestFailAt$"},
 	{"waiting looks until it has a FAIL", "creation/gate/verdict.go", "failAt: r.FailAt(pods)}", "failAt: 1}", "TestPlan$"},
 	{"the next replica does not know that there was one", "identity/kube/lease.go", "lead(ctx, lock.handover)", "lead(ctx, time.Time{})", "TestElection$"},
-	{"a Pod whose deletion was missed waits for ever", "identity/kube/creation.go", "before.UID != now.UID {", "before.UID == now.UID {", "TestCreationMissedDeletion$"},
+	{"a Pod whose deletion was missed waits for ever", "identity/kube/creation_watch.go", "before.UID != now.UID {", "before.UID == now.UID {", "TestCreationMissedDeletion$"},
 	{"what cannot be read is a FAIL", "cmd/samepod/slo.go", "&exitError{code: 3, error: err}", "&exitError{code: 1, error: err}", "TestGateUnanswered$"},
 	{"a secret writes YAML", "envoy/secret.go", "strings.HasPrefix(s, \"/\") && plainText.MatchString(s)", "strings.HasPrefix(s, \"/\")", "TestBadSecrets$"},
 }
