@@ -47,7 +47,9 @@ func TestOpenSandbox(t *testing.T) {
 			succeed(t, o.Reconcile(ctx, sandboxA))
 			b := g.owns(sandboxB, must(o.Start(ctx, sandboxB, addr))(t))
 			g.until(b.Name, sandboxB)
-			proxy := func() call { return do(t, "POST", server.ProxyURL(sandboxA, "/command"), `{"command":"`+command(sandboxA)+`"}`) }
+			proxy := func() call {
+				return do(t, "POST", server.ProxyURL(sandboxA, "/command"), `{"command":"`+command(sandboxA)+`"}`)
+			}
 			if got := proxy(); got.status != 409 || reasonIn(got.body) != "pod-terminal" {
 				t.Errorf("the server's own proxy: %d %s", got.status, got.body)
 			}

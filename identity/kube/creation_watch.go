@@ -51,7 +51,9 @@ func (c *Creation) controller(ctx context.Context, i informer) cache.Controller 
 
 func (c *Creation) pods(namespace string, tracker *creation.Tracker) (informer, *word) {
 	client, heard := c.client.CoreV1().Pods(namespace), &word{}
-	mine := func(p *corev1.Pod) bool { return c.options.InScope(p.Namespace) && (c.options.Keep.Selected == nil || c.options.Keep.Selected(p.Labels)) }
+	mine := func(p *corev1.Pod) bool {
+		return c.options.InScope(p.Namespace) && (c.options.Keep.Selected == nil || c.options.Keep.Selected(p.Labels))
+	}
 	see := func(p *corev1.Pod) {
 		if mine(p) {
 			tracker.Pod(creationPod(p))
