@@ -35,6 +35,12 @@ func TestMissingKinds(t *testing.T) {
 	ask := func() call { return g.send(g.envoy, "box", "X-Sandbox-ID", "box", "X-Sandbox-Namespace", "engines") }
 	says(g.samepod, "sandboxes")
 	checkProblem(t, "no kind", ask(), 404, "unknown-sandbox", false)
+	if out, code := g.cli(lab.UserSamepod, "audit"); code != 0 || !strings.Contains(out, "0 addresses") {
+		t.Errorf("an audit of no kinds: exit code %d\n%s", code, out)
+	}
+	if out, code := g.cli(lab.UserSamepod, "pin", "get", "engines/box"); code == 0 || !strings.Contains(out, "no such sandbox") {
+		t.Errorf("a pin of no kind: exit code %d\n%s", code, out)
+	}
 
 	// Another samepod, of which one kind of three is there.
 	succeed(t, kube.InstallCRDs(ctx, lab.CRDBatchSandboxes))

@@ -188,5 +188,10 @@ func TestOpenSandboxFaults(t *testing.T) {
 	succeed(t, o.Edit(ctx, sandboxA, tree{"spec": tree{"expireTime": "2020-01-01T00:00:00Z"}}))
 	g.until("sandbox-gone", sandboxA)
 	checkProblem(t, "expired, and the controller does not notice", g.ask(sandboxA), 409, "sandbox-gone", false)
+
+	must(o.Create(ctx, sandboxB, nil))(t)
+	must(o.Create(ctx, "sandbox-"+sandboxB, nil))(t) // the name of older ones, which the id means too
+	g.until("sandbox-ambiguous", sandboxB)
+	checkProblem(t, "two of one id", g.ask(sandboxB), 409, "sandbox-ambiguous", false)
 	g.finish()
 }
