@@ -91,8 +91,11 @@ func (x *Index) hold(s *Sandbox, addr netip.Addr) (Hold, identity.Holder) {
 
 // owns reports whether the Pod is one of the sandbox, of which it may have several.
 func (x *Index) owns(s *Sandbox, p *identity.Pod) bool {
+	if p.Namespace != s.Namespace {
+		return false
+	}
 	if s.Pool == "" {
 		return p.Owner.UID == s.UID && p.Owner.Kind == s.Kind
 	}
-	return p.Namespace == s.Namespace && slices.Contains(s.Pods, p.Name) && p.Owner.Kind == x.engine.PoolKind && p.Owner.Name == s.Pool
+	return slices.Contains(s.Pods, p.Name) && p.Owner.Kind == x.engine.PoolKind && p.Owner.Name == s.Pool
 }

@@ -25,6 +25,7 @@ func TestAudit(t *testing.T) {
 		{"a stranger's, after its own has ended", "reassigned ns/b-0", []any{box("a", publishes(x)), pod("a-0", x, ownedBy("a"), failed), stranger}},
 		{"both", "shared ns/b-0", []any{box("a", publishes(x)), own, stranger}},
 		{"the Pod of a sandbox that had the name before", "reassigned ns/a-0", []any{box("a", uid("S-new"), publishes(x)), own}},
+		{"a Pod's elsewhere that calls it its owner", "reassigned other/e", []any{box("a", publishes(x)), pod("e", x, ownedBy("a"), podElsewhere)}},
 		{"no address", "unreadable /", []any{box("a", publishes("")), own}},
 		{"of a Pool", "own ns/p-1", []any{box("a", publishes(x), pooled("del", "p-1")), pod("p-1", x, ofPool("del"))}},
 		{"of a Pool, taken away", "reassigned ns/p-1", []any{box("a", publishes(x), pooled("del"), released), pod("p-1", x, ofPool("del"))}},

@@ -48,6 +48,7 @@ func ofPool(pool string) podOption {
 		p.Owner = identity.Owner{Kind: poolKind, Name: pool, UID: identity.UID("L-" + pool)}
 	}
 }
+func podElsewhere(p *identity.Pod)    { p.Namespace = "other" }
 func podUID(u identity.UID) podOption { return func(p *identity.Pod) { p.UID = u } }
 func failed(p *identity.Pod)          { p.Phase = identity.PhaseFailed }
 func terminating(p *identity.Pod)     { p.Terminating = true }
