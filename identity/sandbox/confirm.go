@@ -137,7 +137,12 @@ func (x *Index) pin(ctx context.Context, s *Sandbox, t *identity.Target) error {
 			return nil
 		}
 	}
-	x.pins.keep(p)
+	wanted := func(now Pin) bool {
+		return now.judge(s, &pod, policy.Follow, policy.Containers) == identity.PinWanted
+	}
+	if !x.pins.keep(s, p, wanted) {
+		return ErrConflict
+	}
 	x.unkept.Store(true)
 	t.Pin = identity.PinHolds
 	return nil

@@ -180,6 +180,50 @@ func TestPinsInMemory(t *testing.T) {
 	}
 }
 
+// TestPinsInMemoryInstead: a pin that is over stays on the object where it must not be
+// written. The one in its place counts.
+func TestPinsInMemoryInstead(t *testing.T) {
+	over := box("a", pinned("P-old", 0), generation(3))
+	e := engine()
+	e.Pins = annotate
+	api := serve(over, pod("a-0", "10.0.0.1", ownedBy("a")))
+	api.refuse = sandbox.ErrForbidden
+	e.Live = api
+	w := newWorld(e, over, pod("a-0", "10.0.0.1", ownedBy("a")))
+	if got, err := confirm(w); got.Pin != identity.PinHolds || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	check(t, "the next check", w.index.Target(claim("a")).Pin, identity.PinHolds)
+	w.apply(pod("a-0", "10.0.0.2", ownedBy("a"), podUID("P-new")))
+	check(t, "rebuilt", w.index.Target(claim("a")).Pin, identity.PinBroken)
+	w.apply(box("a", pinned("P-new", 3), generation(3)))
+	check(t, "pinned on the object after all", w.index.Target(claim("a")).Pin, identity.PinHolds)
+}
+
+// TestPinInMemoryRace: the Pod is rebuilt while it is pinned, and another check pins the
+// new one first. That pin stays.
+func TestPinInMemoryRace(t *testing.T) {
+	own, rebuilt := pod("a-0", "10.0.0.1", ownedBy("a")), pod("a-0", "10.0.0.2", ownedBy("a"), podUID("P-new"))
+	e := engine()
+	e.Pins = annotate
+	api := serve(box("a"), own)
+	api.refuse = sandbox.ErrForbidden
+	e.Live = api
+	w := newWorld(e, box("a"), own)
+	api.between = func() {
+		api.between = nil
+		api.pods[own.NamespacedName] = rebuilt
+		w.apply(rebuilt)
+		if got, err := confirm(w); got.Pin != identity.PinHolds || got.View.Pod.UID != "P-new" || err != nil {
+			t.Errorf("the faster one: %+v, %v", got, err)
+		}
+	}
+	if got, err := confirm(w); got.Pin != identity.PinHolds || got.View.Pod.UID != "P-new" || err != nil {
+		t.Errorf("the slower one: %+v, %v", got, err)
+	}
+	check(t, "afterwards", w.index.Target(claim("a")).Pin, identity.PinHolds)
+}
+
 // TestBusy: names that anybody can make up cannot make the API server busy.
 func TestBusy(t *testing.T) {
 	e := engine()

@@ -77,6 +77,8 @@ var mutants = []struct {
 	{"versions are texts", "identity/sandbox/confirm.go", "if len(a) != len(b) {\n\t\treturn len(a) > len(b)\n\t}", "", "TestConfirm$"},
 	{"a Pod is pinned that is another by now", "identity/sandbox/confirm.go", "case !found || pod.UID != t.View.Pod.UID ||", "case !found ||", "TestPinning$"},
 	{"a pin that was not written holds", "identity/sandbox/confirm.go", "if !errors.Is(err, ErrForbidden) || policy.Required {", "if err == nil {", "TestConfirmFails$"},
+	{"a pin in memory is never in the place of the object's", "identity/sandbox/memory.go", "ok && k.instead == s.Pin &&", "ok && s.Pin == (Pin{}) &&", "TestPinsInMemoryInstead$"},
+	{"the slower check's pin stays", "identity/sandbox/memory.go", "if !wanted(m.of(s)) {", "if false {", "TestPinInMemoryRace$"},
 	{"anybody can make the API server busy", "identity/sandbox/confirm.go", "if t.SandboxUID == \"\" && !x.finds.Allow() {", "if false {", "TestBusy$"},
 
 	{"a Pool's Pod that a pause left behind is believed", "identity/opensandbox/allocation.go", "case \"\":\n\t\treturn\n", "case \"none\":\n\t\treturn\n", "TestDecode$"},
