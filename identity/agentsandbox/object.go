@@ -21,7 +21,6 @@ const (
 
 	warmPoolLabel     = Group + "/warm-pool-sandbox" // nobody's yet; taken away at adoption
 	podNameAnnotation = Group + "/pod-name"          // which Pod the controller tracks, if it does
-	idLabel           = "opensandbox.io/id"          // what OpenSandbox's provider calls a Sandbox
 )
 
 // Versions are the versions of [Group] that are understood, the newest first.
@@ -71,9 +70,6 @@ func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
 		_, err := identity.ParseUID(uid)
 		return err
 	})
-	if id := field[string](&r, "metadata", "labels", idLabel); id != "" {
-		s.Names = []string{id}
-	}
 	if pod := field[string](&r, "metadata", "annotations", podNameAnnotation); pod != "" {
 		s.Pods = []string{pod}
 	}
@@ -158,10 +154,10 @@ func (r *reader) conditions(s *sandbox.Sandbox) {
 	}
 }
 
-// Queries find every Sandbox that a claim may mean.
-func Queries(c identity.Claim) []sandbox.Query {
-	return []sandbox.Query{{Name: c.Sandbox}, {Label: idLabel, Value: c.Sandbox}}
-}
+// Queries find the Sandbox that a claim means. It has no other name: OpenSandbox's server
+// labels those that it makes with an id, but its callers are of another dialect, and whoever
+// may label a Sandbox here would make another's name ambiguous.
+func Queries(c identity.Claim) []sandbox.Query { return []sandbox.Query{{Name: c.Sandbox}} }
 
 // reader reads fields of an object, and remembers what was wrong first.
 type reader struct {

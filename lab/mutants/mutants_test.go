@@ -44,6 +44,7 @@ var mutants = []struct {
 
 	{"a Pod in a warm pool is let through", "identity/agentsandbox/refuse.go", "pod.Marks[warmPoolLabel]; waits {", "pod.Marks[warmPoolLabel]; false && waits {", "TestCases$"},
 	{"a Sandbox in a warm pool is somebody's", "identity/agentsandbox/object.go", "Unassigned: r.waits(),", "", "TestCases$"},
+	{"a label takes another's name", "identity/agentsandbox/object.go", "\tr.conditions(&s)\n", "\ts.Names = []string{field[string](&r, \"metadata\", \"labels\", \"opensandbox.io/id\")}\n\tr.conditions(&s)\n", "TestCases$"},
 	{"a suspended Sandbox passes", "identity/agentsandbox/object.go", "return mode == \"Suspended\" || stopped", "return stopped", "TestCases$"},
 	{"replicas 0 is no suspension", "identity/agentsandbox/object.go", "return mode == \"Suspended\" || stopped", "return mode == \"Suspended\" || false && stopped", "TestCases$"},
 	{"what has ended goes on", "identity/agentsandbox/object.go", "s.Ended = field[string](&c, \"status\") == \"True\"", "", "TestCases$"},
