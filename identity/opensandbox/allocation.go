@@ -32,12 +32,17 @@ func (o *reader) allocation(s *sandbox.Sandbox) {
 		return
 	}
 	given := o.pods(s.Namespace, annotationAllocStatus)
-	gone := slices.Concat(o.pods(s.Namespace, annotationRelease).Pods, o.pods(s.Namespace, annotationReleased).Pods)
+	gone := map[string]bool{}
+	for _, pod := range slices.Concat(o.pods(s.Namespace, annotationRelease).Pods, o.pods(s.Namespace, annotationReleased).Pods) {
+		gone[pod] = true
+	}
+	seen := map[string]bool{}
 	for _, pod := range given.Pods {
 		switch {
-		case slices.Contains(gone, pod), given.PoolRef != "" && given.PoolRef != s.Pool:
+		case gone[pod], given.PoolRef != "" && given.PoolRef != s.Pool:
 			s.Released = true
-		case !slices.Contains(s.Pods, pod):
+		case !seen[pod]:
+			seen[pod] = true
 			s.Pods = append(s.Pods, pod)
 		}
 	}
@@ -58,7 +63,7 @@ func (o *reader) pods(namespace, key string) allocation {
 	}
 	for _, pod := range a.Pods {
 		if _, err := identity.NewNamespacedName(namespace, pod); err != nil {
-			o.notef(path, "%q: %v", pod, err)
+			o.notef(path, "%.100q: %v", pod, err)
 		}
 	}
 	return a

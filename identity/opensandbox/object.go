@@ -224,7 +224,7 @@ func (o *reader) time(path ...string) time.Time {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		o.notef(path, "%q is not a time", text)
+		o.notef(path, "%.100q is not a time", text)
 	}
 	return at
 }

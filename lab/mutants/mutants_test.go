@@ -83,7 +83,8 @@ var mutants = []struct {
 	{"anybody can make the API server busy", "identity/sandbox/confirm.go", "if t.SandboxUID == \"\" && !x.finds.Allow() {", "if false {", "TestBusy$"},
 
 	{"a Pool's Pod that a pause left behind is believed", "identity/opensandbox/allocation.go", "case \"\":\n\t\treturn\n", "case \"none\":\n\t\treturn\n", "TestDecode$"},
-	{"a Pod that was released counts", "identity/opensandbox/allocation.go", "case slices.Contains(gone, pod),", "case slices.Contains(gone, \"\"),", "TestDecode$"},
+	{"a Pod that was released counts", "identity/opensandbox/allocation.go", "case gone[pod],", "case gone[\"\"],", "TestDecode$"},
+	{"who writes an object fills the log", "identity/opensandbox/allocation.go", "\"%.100q: %v\"", "\"%q: %v\"", "TestFaultsAreShort$"},
 	{"a Pod that is asked back counts", "identity/opensandbox/allocation.go", "slices.Concat(o.pods(s.Namespace, annotationRelease).Pods, o.pods", "slices.Concat(o.pods", "TestDecode$"},
 	{"the Pods of the Pool before count", "identity/opensandbox/allocation.go", "given.PoolRef != \"\" && given.PoolRef != s.Pool:", "false:", "TestDecode$"},
 	{"a broken allocation is none", "identity/opensandbox/allocation.go", "o.notef(path, \"%v\", err)", "_ = err", "TestDecode$"},
