@@ -29,6 +29,7 @@ func TestAudit(t *testing.T) {
 		{"no address", "unreadable /", []any{box("a", publishes("")), own}},
 		{"of a Pool", "own ns/p-1", []any{box("a", publishes(x), pooled("del", "p-1")), pod("p-1", x, ofPool("del"))}},
 		{"of a Pool, taken away", "reassigned ns/p-1", []any{box("a", publishes(x), pooled("del"), released), pod("p-1", x, ofPool("del"))}},
+		{"of a Pool, and of another sandbox too", "shared ns/p-1", []any{box("a", publishes(x), pooled("del", "p-1")), box("b", pooled("del", "p-1")), pod("p-1", x, ofPool("del"))}},
 		{"of another Pool", "reassigned ns/p-1", []any{box("a", publishes(x), pooled("noop", "p-1")), pod("p-1", x, ofPool("del"))}},
 		{"one of two", "dead / own ns/a-0", []any{box("a", publishes(x, "10.0.0.9")), own}},
 		{"the worst first", "reassigned ns/b-0 dead /", []any{box("a", publishes("10.0.0.9", x)), stranger}},

@@ -118,6 +118,10 @@ func (x *Index) pin(ctx context.Context, s *Sandbox, t *identity.Target) error {
 		// The watch will say so in a moment.
 		t.State, t.Why = identity.NotAssigned, "its Pod is another one by now"
 		return nil
+	case pod.Phase != identity.PhaseRunning:
+		// Engines build a Pod again that never ran: it is no state that is lost.
+		t.State, t.Why = identity.NotAssigned, "its Pod does not run yet"
+		return nil
 	}
 	p := Pin{Sandbox: s.UID, Pod: pod.UID, Generation: s.Generation}
 	if policy.Containers {

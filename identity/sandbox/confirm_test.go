@@ -74,6 +74,7 @@ func TestPinning(t *testing.T) {
 		{"the Pod is gone", annotate, []any{box("a")}, identity.NotAssigned, identity.PinWanted, ""},
 		{"the Pod was built again", annotate, []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), podUID("P-new"))}, identity.NotAssigned, identity.PinWanted, ""},
 		{"the Pod has ended", annotate, []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), failed)}, identity.NotAssigned, identity.PinWanted, ""},
+		{"the Pod does not run yet", annotate, []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), pending)}, identity.NotAssigned, identity.PinWanted, ""},
 		{"the Pod is being deleted", annotate, []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), terminating)}, identity.NotAssigned, identity.PinWanted, ""},
 	} {
 		e := engine()
