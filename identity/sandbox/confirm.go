@@ -81,6 +81,7 @@ func (x *Index) read(ctx context.Context, c identity.Claim, t identity.Target) (
 	for i, s := range called {
 		called[i] = x.newer(s)
 	}
+	called = slices.DeleteFunc(called, func(s *Sandbox) bool { return !slices.Contains(s.callable(), c.Sandbox) })
 	s, state := one(called, c, x.engine.InScope)
 	switch {
 	case s != nil:

@@ -29,6 +29,7 @@ func TestConfirm(t *testing.T) {
 		{"two that the watch has not seen yet", []any{own}, []any{box("a"), box("a", elsewhere, uid("S-x"))}, identity.SandboxAmbiguous},
 		{"handed on without a trace", []any{box("a", pooled("noop", "p-1")), given}, []any{box("a", pooled("noop"), released, version("11"))}, identity.Releasing},
 		{"still its own", []any{box("a", pooled("noop", "p-1")), given}, []any{box("a", pooled("noop", "p-1"))}, identity.Bound},
+		{"not called so any more", []any{box("b", called("a"), pooled("noop", "p-1")), given}, []any{box("b", pooled("noop", "p-1"), version("11"))}, identity.SandboxGone},
 		{"deleted", []any{box("a", pooled("noop", "p-1")), given}, nil, identity.SandboxGone},
 		{"built again under its name", []any{box("a", pooled("noop", "p-1")), given}, []any{box("a", uid("S-new"), pooled("noop"), version("30"))}, identity.NotAssigned},
 		{"claimed by somebody else by now", []any{box("a", pooled("noop", "p-1")), given, box("b", pooled("noop", "p-1"))}, []any{box("a", pooled("noop", "p-1"))}, identity.PodShared},

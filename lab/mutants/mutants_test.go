@@ -76,6 +76,7 @@ var mutants = []struct {
 	{"a pin without a MAC passes", "identity/sandbox/pin.go", "case !signed && len(key) > 0:", "case false:", "TestParsePin$"},
 	{"a wrong MAC passes", "identity/sandbox/pin.go", "case !hmac.Equal([]byte(p.Text(key)), []byte(text)):", "case false:", "TestParsePin$"},
 	{"a late read undoes what was watched", "identity/sandbox/confirm.go", "known.UID == s.UID && later(known.Version, s.Version)", "false", "TestConfirm$"},
+	{"a sandbox that lost its name is still meant", "identity/sandbox/confirm.go", "!slices.Contains(s.callable(), c.Sandbox)", "false", "TestConfirm$"},
 	{"versions are texts", "identity/sandbox/confirm.go", "if len(a) != len(b) {\n\t\treturn len(a) > len(b)\n\t}", "", "TestConfirm$"},
 	{"a Pod is pinned that is another by now", "identity/sandbox/confirm.go", "case !found || pod.UID != uid ||", "case !found || uid == \"\" ||", "TestPinning$"},
 	{"a Pod is pinned that never ran", "identity/sandbox/confirm.go", "case pod.Phase != identity.PhaseRunning:", "case false:", "TestPinning$"},
