@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -66,10 +68,15 @@ func (s *shared[K, V]) run(ctx context.Context, key K, a, before *answer[V], rea
 	delete(s.open, key)
 	s.running[key] = a
 	s.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil { // as in a check: it is denied, and others go on
+			a.err = fmt.Errorf("live read panicked: %v\n%s", p, debug.Stack())
+		}
+		s.mu.Lock()
+		delete(s.running, key)
+		s.mu.Unlock()
+	}()
 	a.value, a.err = read(ctx)
-	s.mu.Lock()
-	delete(s.running, key)
-	s.mu.Unlock()
 }
 
 func (s *shared[K, V]) leave(key K, a *answer[V]) {

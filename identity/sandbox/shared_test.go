@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -133,6 +134,25 @@ func TestSharedReadsEnd(t *testing.T) {
 			t.Errorf("%d reads are given up", n)
 		}
 	})
+}
+
+// broken is an API server whose answers nobody has thought of.
+type broken struct{ sandbox.Live }
+
+func (broken) Get(context.Context, string, identity.NamespacedName) (sandbox.Sandbox, bool, error) {
+	panic("an object like no other")
+}
+
+// TestReadPanics: it is one check that fails.
+func TestReadPanics(t *testing.T) {
+	e := engine()
+	e.Live = broken{}
+	w := newWorld(e, box("a", pooled("noop", "p-1")), pod("p-1", "10.0.0.1", ofPool("noop")))
+	for range 2 {
+		if got, err := confirm(w); err == nil || !strings.Contains(err.Error(), "an object like no other") || got.State == identity.Bound {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
 }
 
 // TestMadeUpNames: who makes names up leaves the API server to others.
