@@ -188,6 +188,7 @@ var mutants = []struct {
 	{"what a gateway takes away reaches the Pod", "envoy/render.go", "slices.Concat(v.ClaimHeaders, v.PrivateHeaders)", "slices.Clone(v.ClaimHeaders)", "TestGolden$"},
 	{"a path is read that Envoy leaves as it came", "envoy/params.go", "case p.SetsPath && !p.PathHardening:", "case false:", "TestBadParams$"},
 	{"any path may be read", "envoy/hazard/rules_header.go", "if !s.params.SetsPath {", "if true {", "TestDialects$"},
+	{"an audit of a cluster without engines is a clean bill", "cmd/samepod/audit.go", "if len(sandboxes.All()) == 0 {", "if false {", "TestAuditOfNothing$"},
 	{"a signed route reaches the Pod in a header", "cmd/samepod/dialect.go", "\"open-sandbox-ingress\", ", "", "TestScript/envoy$"},
 	{"a host that is hidden reaches the Pod", "authz/response.go", "if v.OwnHost {", "if false {", "TestAllow$"},
 	{"no claim hides its host", "authz/verdict.go", ", OwnHost: c.HidesHost}", "}", "TestOwnHost$"},
