@@ -4,7 +4,7 @@ GOLANGCI_LINT := v2.15.0
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 .PHONY: build
 build: ## build bin/samepod
@@ -13,22 +13,42 @@ build: ## build bin/samepod
 .PHONY: test
 test: tools ## run everything, with the race detector: units, mutants, four Envoys, a real API server
 	@rm -f .cache/report.txt
-	go vet ./...
-	go test -race ./authz/... ./cmd/... ./envoy/... ./identity/... ./mtls/...
-	go test -count=1 ./lab/mutants
-	go test -race -count=1 -timeout 20m ./lab
-	cd deploy && go vet ./... && go test -count=1 -timeout 30m ./...
+	$(TIMED) go vet ./...
+	$(TIMED) go test -race $$(go list ./... | grep -v /lab)
+	@$(MAKE) --no-print-directory -j3 -Otarget test-waits test-mutants test-deploy
+	$(TIMED) go test -race -count=1 -timeout 20m -skip $(WAITS) ./lab
 	@cat .cache/report.txt
-	@echo "$$(go test -list . ./... | grep -c '^\(Test\|Fuzz\)') tests and fuzzers, $$(grep -c '^	{"' lab/mutants/mutants_test.go) mutants: all green"
+	@echo "$$(grep -rhE '^func (Test|Fuzz)\w*\(\w+ \*testing\.[TF]\)' --include='*_test.go' * | wc -l) tests and fuzzers, $$(grep -c '^	{"' lab/mutants/mutants_test.go) mutants: all green"
+
+# What waits for minutes of real time runs beside what computes, which makes way.
+WAITS := '^Test(StaleView|QuietCluster|Pauses)$$'
+TIMED := @.ci/timed
+
+.PHONY: test-waits
+test-waits: ## the part of the lab that waits for the bounds of the service
+	$(TIMED) go test -race -count=1 -timeout 20m -run $(WAITS) ./lab
+
+.PHONY: test-mutants
+test-mutants: ## break each safety property; four at once, since many wait for their test to give up
+	$(TIMED) nice go test -count=1 -parallel 4 -timeout 20m ./lab/mutants
+
+.PHONY: test-deploy
+test-deploy: ## the chart on the API server, a release, built twice, rules and dashboard on Prometheus
+	$(TIMED) nice go -C deploy vet ./...
+	$(TIMED) nice go -C deploy test -count=1 -timeout 30m ./...
+	$(TIMED) nice go -C deploy/monitoring/sloth test ./...
+	$(TIMED) nice go -C deploy/monitoring test -timeout 30m ./...
 
 .PHONY: tools
-tools: ## get the Envoys and the sandbox engines' programs, and build etcd and kube-apiserver
-	@go run ./lab/install envoys engines redis kube
+tools: ## get the Envoys and the sandbox engines' programs, and build etcd, kube-apiserver and runsc
+	@go run ./lab/install envoys engines redis kube runsc
 
 .PHONY: lint
 lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangci.yml says
 	.cache/bin/golangci-lint-$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	cd deploy && ../.cache/bin/golangci-lint-$(GOLANGCI_LINT) run --allow-parallel-runners ./...
+	cd deploy/monitoring && ../../.cache/bin/golangci-lint-$(GOLANGCI_LINT) run --allow-parallel-runners ./...
+	cd deploy/monitoring/sloth && ../../../.cache/bin/golangci-lint-$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 
 .cache/bin/golangci-lint-$(GOLANGCI_LINT):
 	@echo "building golangci-lint $(GOLANGCI_LINT) (minutes, the first time)"
@@ -39,17 +59,19 @@ lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangc
 fuzz: ## run every fuzzer for 30 s
 	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse identity/sandbox:Pin \
 		identity/opensandbox:Route identity/opensandbox:Decode identity/opensandbox:Keys identity/agentsandbox:Route identity/agentsandbox:Decode \
-		authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config; do \
+		authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config creation:ParseCause \
+		node:Classify node:ScanLog node:Configuration node:Versions node:Explain; do \
 		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
 .PHONY: bench
-bench: ## what a check costs, and what reading a list of Pods costs
-	go test -run '^$$' -bench . -benchmem ./identity ./authz
+bench: ## what a check costs, what reading a list of Pods costs, and 10 MB of logs
+	go test -run '^$$' -bench . -benchmem ./identity ./authz ./node
 
 .PHONY: golden
 golden: ## write the goldens and the generated parts of the documents
 	go test ./envoy -run Golden -update
 	go test ./cmd/samepod -run Docs -update
+	go -C deploy/monitoring/sloth test -update
 
 .PHONY: size
 size: ## what a samepod costs that watches 1 000, 20 000 and 100 000 Pods (half an hour)

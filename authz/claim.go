@@ -3,7 +3,6 @@ package authz
 import (
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 
@@ -121,20 +120,7 @@ func field[T any](attrs *authv3.AttributeContext, s Source, required bool, parse
 		return value, true, &identity.ClaimError{Fault: identity.ClaimMalformed, Detail: fmt.Sprintf("%s is empty", s)}
 	}
 	if value, err = parse(text); err != nil {
-		return value, true, &identity.ClaimError{Fault: identity.ClaimMalformed, Detail: fmt.Sprintf("%s is %q: %v", s, shorten(text), err)}
+		return value, true, &identity.ClaimError{Fault: identity.ClaimMalformed, Detail: fmt.Sprintf("%s is %q: %v", s, identity.Shorten(text), err)}
 	}
 	return value, true, nil
-}
-
-// shorten keeps a hostile value from filling the answer and the log.
-func shorten(s string) string {
-	const most = 100
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
 }

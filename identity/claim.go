@@ -3,6 +3,7 @@ package identity
 import (
 	"log/slog"
 	"net/netip"
+	"unicode/utf8"
 )
 
 // Claim is what a request says it wants: a Pod, or a sandbox of an engine. It is
@@ -95,3 +96,16 @@ type ClaimError struct {
 }
 
 func (e *ClaimError) Error() string { return e.Detail }
+
+// Shorten keeps a hostile value from filling an answer or a log.
+func Shorten(text string) string {
+	const most = 100 // bytes
+	if len(text) <= most {
+		return text
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

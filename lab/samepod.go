@@ -118,11 +118,11 @@ func (s *Samepod) WaitReady(ctx context.Context, want bool, limit time.Duration)
 
 // Metric returns a sample of /metrics by its name with labels, as it is written.
 func (s *Samepod) Metric(name string) (float64, error) {
-	_, body, err := get("http://" + s.Health.String() + "/metrics")
+	text, err := s.Metrics()
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(body)) {
+	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, name+" "); ok {
 			var v float64
 			_, err := fmt.Sscan(rest, &v)
@@ -130,6 +130,12 @@ func (s *Samepod) Metric(name string) (float64, error) {
 		}
 	}
 	return 0, fmt.Errorf("no metric %s", name)
+}
+
+// Metrics returns /metrics.
+func (s *Samepod) Metrics() (string, error) {
+	_, body, err := get("http://" + s.Health.String() + "/metrics")
+	return string(body), err
 }
 
 // Tenure is one entry of /history.

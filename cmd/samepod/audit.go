@@ -110,8 +110,11 @@ func (f *auditFlags) audit(ctx context.Context) ([]sandbox.Record, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- source.Run(ctx) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = source.Run(ctx) // it ends with ctx, and then without an error
+	}()
 	feeds := func() []identity.FeedStatus { return append(pods.Feeds(), sandboxes.Feeds()...) }
 	for {
 		changed := pods.Changed()

@@ -215,7 +215,9 @@ func (c *configFile) settings() (settings, error) {
 	s.policy.Addresses, errAddresses = authz.ParseAddresses(c.Addresses.CIDRs)
 	s.selector, errSelector = c.Scope.Selector.compile()
 	s.claims, errClaims = c.Claim.mapping()
-	var errEngine error
-	s.engine, errEngine = c.readEngine()
+	errEngine := c.checkDialect()
+	if errEngine == nil && c.Dialect != dialectClaim {
+		s.engine, errEngine = c.readEngine()
+	}
 	return s, errors.Join(errScope, errAddresses, errSelector, errClaims, errEngine)
 }

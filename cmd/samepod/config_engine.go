@@ -76,21 +76,24 @@ func (c *agentSandboxConfig) routes() (agentsandbox.Routes, error) {
 	return r, r.Validate()
 }
 
-// readEngine says which engine the dialect is of; nil for none. A section of another dialect
-// is refused: what is silently ignored is believed to be in force.
-func (c *configFile) readEngine() (*engine, error) {
+// checkDialect refuses the sections of another dialect: what is silently ignored is
+// believed to be in force.
+func (c *configFile) checkDialect() error {
 	switch {
 	case c.OpenSandbox != nil && c.Dialect != dialectOpenSandbox:
-		return nil, fmt.Errorf("opensandbox: without effect; dialect is %s", c.Dialect)
+		return fmt.Errorf("opensandbox: without effect; dialect is %s", c.Dialect)
 	case c.AgentSandbox != nil && c.Dialect != dialectAgentSandbox:
-		return nil, fmt.Errorf("agentSandbox: without effect; dialect is %s", c.Dialect)
+		return fmt.Errorf("agentSandbox: without effect; dialect is %s", c.Dialect)
 	case c.Dialect == dialectClaim && c.Assert:
-		return nil, errors.New("assert: without effect; dialect is claim, where the recorded address is what is compared")
-	case c.Dialect == dialectClaim:
-		return nil, nil
-	case c.Claim.Target != nil, c.Claim.UID != nil, c.Claim.Recorded != nil, c.Claim.Port != nil:
-		return nil, fmt.Errorf("claim: with the dialect %s only allowed has an effect", c.Dialect)
+		return errors.New("assert: without effect; dialect is claim, where the recorded address is what is compared")
+	case c.Dialect != dialectClaim && (c.Claim.Target != nil || c.Claim.UID != nil || c.Claim.Recorded != nil || c.Claim.Port != nil):
+		return fmt.Errorf("claim: with the dialect %s only allowed has an effect", c.Dialect)
 	}
+	return nil
+}
+
+// readEngine is the engine that the dialect is of.
+func (c *configFile) readEngine() (*engine, error) {
 	e := &engine{assert: c.Assert}
 	if c.Dialect == dialectAgentSandbox {
 		routes, err := c.AgentSandbox.routes()

@@ -26,6 +26,9 @@ func TestArrows(t *testing.T) {
 		{"/renewal", self + "/ k8s.io/", "who is in use is a matter of Envoy's access log and of Redis"},
 		{"/envoy/hazard", "!std " + self + "/envoy github.com/envoyproxy/ github.com/cncf/xds/ cel.dev/expr go.yaml.in/ google.golang.org/", "a configuration is judged by itself and by the rendering, with Envoy's types"},
 		{"/cmd/samepod", self + "/lab", "the service's binary starts nobody's processes"},
+		{"/node", "k8s.io/ sigs.k8s.io/ github.com/envoyproxy/ " + self + "/", "a node's disk and logs are judged without a cluster, and without anybody's check"},
+		{"/creation", "!std " + self + "/identity github.com/hashicorp/golang-lru/v2 github.com/prometheus/ github.com/beorn7/perks github.com/cespare/xxhash github.com/munnerz/goautoneg google.golang.org/protobuf go.yaml.in/yaml/v2 golang.org/x/sys", "what a Pod's sandbox is judged by must be readable without Kubernetes' types"},
+		{"/creation/gate", "!std gonum.org/", "statistics know of numbers alone"},
 		{"/identity/podsfile", "k8s.io/ github.com/envoyproxy/ " + self + "/authz", "the source without a cluster must not need one"},
 	} {
 		out, err := exec.Command("go", "list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}}{{end}}`, self+arrow.from).Output()

@@ -70,14 +70,14 @@ func (f *dialectFlags) register(flags *pflag.FlagSet) {
 
 // read finds Envoy's side of the dialect. conf is samepod's configuration, or nil; claims
 // are what the dialect claim reads then.
-func (f dialectFlags) read(conf *settings) (envoySide, authz.Mapping, error) {
-	d, claims := dialect(f.name), authz.DefaultMapping()
+func (f *dialectFlags) read(conf *settings) (envoySide, authz.Mapping, error) {
+	d, claims, pathForm := dialect(f.name), authz.DefaultMapping(), f.pathForm
 	switch {
 	case conf != nil && (f.name != "" || f.pathForm):
 		return envoySide{}, claims, errors.New("--dialect, --path-form: both are in --config already")
 	case conf != nil:
 		d, claims = conf.dialect, conf.claims
-		f.pathForm = conf.engine != nil && conf.engine.setsPath
+		pathForm = conf.engine != nil && conf.engine.setsPath
 	case f.name == "":
 		d = dialectClaim
 	}
@@ -85,14 +85,14 @@ func (f dialectFlags) read(conf *settings) (envoySide, authz.Mapping, error) {
 	switch {
 	case !ok:
 		return side, claims, fmt.Errorf("--dialect: %q; allowed: %s", d, strings.Join(dialectNames(), ", "))
-	case f.pathForm && !side.pathForm:
+	case pathForm && !side.pathForm:
 		return side, claims, fmt.Errorf("--path-form: without effect; no path names a Pod in the dialect %s", d)
 	}
 	if d != dialectClaim {
 		claims = authz.Mapping{Allowed: claims.Allowed}
 	}
 	side.reads = slices.Concat(side.reads, claimHeaders(claims))
-	side.pathForm = f.pathForm
+	side.pathForm = pathForm
 	return side, claims, nil
 }
 

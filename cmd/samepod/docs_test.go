@@ -24,11 +24,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/samepod/samepod/authz"
+	"github.com/samepod/samepod/creation"
+	"github.com/samepod/samepod/creation/gate"
 	"github.com/samepod/samepod/envoy"
 	"github.com/samepod/samepod/envoy/hazard"
 	"github.com/samepod/samepod/identity"
 	"github.com/samepod/samepod/identity/podsfile"
 	"github.com/samepod/samepod/lab"
+	"github.com/samepod/samepod/node"
 )
 
 // The documentation is executed: what is generated is compared, YAML is loaded,
@@ -66,8 +69,15 @@ func TestDocsGenerated(t *testing.T) {
 		{"docs/reasons.md", "samepod", reasonTable()},
 		{"docs/reasons.md", "envoy", replyTable()},
 		{"docs/envoy.md", "versions", versionTable()},
+		{"docs/creation.md", "gate", flagTable(newGate())},
+		{"docs/creation.md", "causes", causeTable()},
+		{"docs/creation.md", "decide", decideTable()},
 		{"docs/envoy-check.md", "check", flagTable(newCheck())},
 		{"docs/envoy-check.md", "rules", ruleTable()},
+		{"docs/doctor.md", "checks", checkTable()},
+		{"docs/doctor.md", "signatures", signatureTable()},
+		{"docs/doctor.md", "doctor", flagTable(newDoctor())},
+		{"docs/doctor.md", "explain-start", flagTable(newExplainStart())},
 	} {
 		text := readDoc(t, tc.file)
 		begin := "<!-- generated: " + tc.part + " -->\n"
@@ -253,11 +263,54 @@ func versionTable() string {
 	return b.String()
 }
 
+func causeTable() string {
+	var b strings.Builder
+	b.WriteString("| cause | means | look at |\n|---|---|---|\n")
+	for _, c := range creation.Causes() {
+		means, look := c.Advice()
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c, escape(means), escape(look))
+	}
+	return b.String()
+}
+
+// decideTable is how many failures decide at the default target.
+func decideTable() string {
+	var b strings.Builder
+	b.WriteString("| Pods | a FAIL takes | a PASS takes |\n|---|---|---|\n")
+	r := gate.DefaultRule()
+	for _, n := range []int{10, 100, 200, 1000, r.PodsToPass(0), r.PodsToPass(1), r.PodsToPass(5)} {
+		pass := "more Pods"
+		if most := r.PassAt(n); most >= 0 {
+			pass = fmt.Sprintf("at most %d", most)
+		}
+		fmt.Fprintf(&b, "| %d | %d | %s |\n", n, r.FailAt(n), pass)
+	}
+	return b.String()
+}
+
 func ruleTable() string {
 	var b strings.Builder
 	b.WriteString("| rule | severity | why | fix |\n|---|---|---|---|\n")
 	for _, r := range hazard.Rules() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, escape(r.Why), escape(r.Fix))
+	}
+	return b.String()
+}
+
+func checkTable() string {
+	var b strings.Builder
+	b.WriteString("| check | asks |\n|---|---|\n")
+	for _, c := range node.Checks() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", c.ID, escape(c.Asks))
+	}
+	return b.String()
+}
+
+func signatureTable() string {
+	var b strings.Builder
+	b.WriteString("| class | is | means | do | seen in |\n|---|---|---|---|---|\n")
+	for _, s := range node.Signatures() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Class, s.Kind, escape(s.Meaning), escape(s.Remedy), s.Source)
 	}
 	return b.String()
 }
@@ -406,7 +459,7 @@ func blocks(t *testing.T, name string) []block {
 
 // TestDocsExecuted runs every block of every document, by its language.
 func TestDocsExecuted(t *testing.T) {
-	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "docs/envoy-check.md", "docs/operations.md", "docs/threats.md", "docs/renew.md", "CONTRIBUTING.md"} {
+	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "docs/envoy-check.md", "docs/creation.md", "docs/doctor.md", "docs/operations.md", "docs/threats.md", "docs/renew.md", "CONTRIBUTING.md"} {
 		var script strings.Builder
 		files := ""
 		for _, b := range blocks(t, name) {
@@ -419,7 +472,7 @@ func TestDocsExecuted(t *testing.T) {
 				if _, err := podsfile.Parse([]byte(b.text), identity.Keep{}); err != nil {
 					t.Errorf("%s: %v\n%s", name, err, b.text)
 				}
-			case language == "yaml" && strings.HasPrefix(rest, "file="):
+			case language != "" && strings.HasPrefix(rest, "file="):
 				files += "-- " + strings.TrimPrefix(rest, "file=") + " --\n" + b.text
 			case b.info == "console":
 				console(&script, b.text)
@@ -451,7 +504,7 @@ func console(script *strings.Builder, text string) {
 		case isCommand:
 			fmt.Fprintf(script, "exec sh -c '%s'\n", command)
 		default:
-			fmt.Fprintf(script, "stdout '^%s$'\n", strings.ReplaceAll(regexp.QuoteMeta(line), `\.\.\.`, ".*"))
+			fmt.Fprintf(script, "stdout '^%s$'\n", strings.NewReplacer(`\.\.\.`, ".*", "'", "''").Replace(regexp.QuoteMeta(line)))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"samepod": main})
+	testscript.Main(m, map[string]func(){"samepod": main, "kubectl-samepod": main})
 }
 
 // adminPages are what stands where an Envoy's admin interface should, by the
@@ -20,7 +20,11 @@ var adminPages = map[string]http.HandlerFunc{
 	"HTML":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html></html>")) },
 	"EMPTY":    func(http.ResponseWriter, *http.Request) {},
 	"OTHER":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"configs": []}`)) },
-	"REDIRECT": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
+	"REDIRECT": func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/elsewhere" { // there an end is, for whoever should follow
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		}
+	},
 	"HUGE": func(w http.ResponseWriter, _ *http.Request) {
 		for page := bytes.Repeat([]byte("[\n"), 1<<16); ; {
 			if _, err := w.Write(page); err != nil {

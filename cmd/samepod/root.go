@@ -20,7 +20,7 @@ func newRoot() *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          help,
 	}
-	root.AddCommand(newServe(), newEnvoy(), newAudit(), newPin(), newVersion())
+	root.AddCommand(newServe(), newEnvoy(), newAudit(), newPin(), newSLO(), newDoctor(), newExplainStart(), newVersion())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	return root
 }

@@ -31,6 +31,7 @@ type serveFlags struct {
 	source       sourceFlags
 	pins         pinFlags
 	waitReady    time.Duration
+	creation     creationFlags
 	listen       []string
 	socketMode   string
 	tls          tlsFlags
@@ -73,6 +74,7 @@ func newServe() *cobra.Command {
 	f.source.register(flags)
 	f.pins.register(flags)
 	flags.DurationVar(&f.waitReady, "wait-ready", 0, "how long a check waits for a Pod that is not ready yet, or not assigned, before it is answered 503; less than Envoy waits for the check (samepod envoy --check-timeout). At most 30s")
+	f.creation.register(flags)
 	flags.StringArrayVar(&f.listen, "listen", []string{"127.0.0.1:9191"}, "`address` for Envoy: <ip>:<port> or unix:///path; may be repeated")
 	flags.StringVar(&f.socketMode, "socket-mode", "0660", "permissions of unix sockets, in octal")
 	f.tls.register(flags)
@@ -81,7 +83,7 @@ func newServe() *cobra.Command {
 	f.renew.register(flags)
 	flags.BoolVar(&f.reflection, "reflection", false, "offer gRPC reflection")
 	flags.StringVar(&f.health, "health-listen", "127.0.0.1:9192", "`address` of /healthz, /readyz and /metrics; give the Pod's address for the kubelet and Prometheus")
-	flags.StringVar(&f.admin, "admin-listen", "127.0.0.1:9193", "loopback `address` of /history?address=<ip>, /shared and, with --pprof, /debug/pprof; empty for none")
+	flags.StringVar(&f.admin, "admin-listen", "127.0.0.1:9193", "loopback `address` of /history?address=<ip>, /shared, with --creation-sli /creation, and with --pprof /debug/pprof; empty for none")
 	flags.BoolVar(&f.pprof, "pprof", false, "offer /debug/pprof on the admin listener")
 	flags.BoolVar(&f.requireReady, "require-ready", false, "also ask for the Pod's Ready condition")
 	flags.BoolVar(&f.unhealthy, "unhealthy-when-stale", false, "tell Envoy NOT_SERVING while the view is stale, so that it asks another replica; with none left that is 503 no-verdict in place of view-stale")
@@ -128,7 +130,7 @@ func (f *serveFlags) check(set *pflag.FlagSet) error {
 	if err := f.tls.check(f.listen); err != nil {
 		return err
 	}
-	if err := errors.Join(f.pins.check(set), f.renew.check(set)); err != nil {
+	if err := errors.Join(f.pins.check(set), f.renew.check(set), f.creation.check(set, f.source.kind)); err != nil {
 		return err
 	}
 	return f.source.check(set)
@@ -154,6 +156,7 @@ type service struct {
 	renew     *renewer
 	ready     *readiness
 	metrics   *prometheus.Registry
+	creation  *creationSLI // nil for none
 }
 
 // serve runs the service until ctx ends, drains it, and returns nil; or it returns
@@ -188,26 +191,20 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	}
 	defer listeners.close()
 
+	sli, err := f.creation.open(f.source, conf, reg, log)
+	if err != nil {
+		return err
+	}
 	ready := &readiness{index: index, sandboxes: source.sandboxes, tls: keeper, notes: append(notes(conf, f), source.notes...), unhealthyWhenStale: f.unhealthy}
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newCollector(ready, logDropped))
-	check := authz.Config{
-		Claim: conf.claims.Claim, Policy: conf.policy, Target: authz.Pods(index.Look), History: index.History,
-		Wait: authz.Wait{Longest: f.waitReady, Most: mostWaiting, Changed: index.Changed},
-		Log:  log, Metrics: authz.NewMetrics(reg),
-	}
-	if renew.vain != nil {
-		check.Renews = func(namespace, id string) { renew.vain(renewal.Sandbox{Namespace: namespace, ID: id}) }
-	}
-	if s := source.sandboxes; s != nil {
-		check.Claim, check.Target, check.Confirm = authz.Route(conf.engine.claim, conf.claims.Allowed), s.Target, s.Confirm
-	}
+	check := f.newCheck(conf, index, source.sandboxes, renew, log, authz.NewMetrics(reg))
 	endpoint := authz.EndpointConfig{Reflection: f.reflection, ConnectionAge: f.maxAge, Wait: f.waitReady, Register: renew.register}
 	if keeper != nil {
 		endpoint.Credentials = keeper.Credentials()
 	}
 	s := &service{
-		flags: f, log: log, index: index, follow: source.follow, listeners: listeners, tls: keeper, renew: renew, metrics: reg,
-		endpoint: authz.NewEndpoint(authz.NewServer(check), endpoint), ready: ready,
+		flags: f, log: log, index: index, follow: source.follow, listeners: listeners, tls: keeper, renew: renew, metrics: reg, creation: sli,
+		endpoint: authz.NewEndpoint(check, endpoint), ready: ready,
 	}
 	selector := conf.selector.String()
 	if selector == "" {
@@ -217,6 +214,22 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 		"source", source.about, "feeds", feedNames(ready.feeds()), "dialect", string(conf.dialect), "scope", conf.policy.Scope.String(), "selector", selector, "ports", conf.policy.Ports.String(),
 		"addresses", conf.policy.Addresses.String(), "claim", sourceNames(conf.claims), "renew", renew.about, "notes", ready.notes)
 	return s.run(ctx)
+}
+
+// newCheck joins what a check is made of. sandboxes is nil for the dialect claim.
+func (f *serveFlags) newCheck(conf settings, index *identity.Index, sandboxes *sandbox.Index, renew *renewer, log *slog.Logger, metrics *authz.Metrics) *authz.Server {
+	check := authz.Config{
+		Claim: conf.claims.Claim, Policy: conf.policy, Target: authz.Pods(index.Look), History: index.History,
+		Wait: authz.Wait{Longest: f.waitReady, Most: mostWaiting, Changed: index.Changed},
+		Log:  log, Metrics: metrics,
+	}
+	if renew.vain != nil {
+		check.Renews = func(namespace, id string) { renew.vain(renewal.Sandbox{Namespace: namespace, ID: id}) }
+	}
+	if sandboxes != nil {
+		check.Claim, check.Target, check.Confirm = authz.Route(conf.engine.claim, conf.claims.Allowed), sandboxes.Target, sandboxes.Confirm
+	}
+	return authz.NewServer(check)
 }
 
 // run joins the goroutines: the source, the listeners, and the drain that ends
@@ -237,7 +250,8 @@ func (s *service) run(ctx context.Context) error {
 		group.Go(func() error { return s.endpoint.Serve(l) })
 	}
 	health := newHTTP(healthHandler(s.ready, s.metrics), httpTimeout)
-	admin := newHTTP(adminHandler(s.index, s.flags.pprof), profileTimeout)
+	admin := newHTTP(s.creation.handler(adminHandler(s.index, s.flags.pprof)), profileTimeout)
+	group.Go(func() error { return s.creation.run(following) })
 	group.Go(func() error { return serveHTTP(health, s.listeners.health) })
 	if s.listeners.admin != nil {
 		group.Go(func() error { return serveHTTP(admin, s.listeners.admin) })

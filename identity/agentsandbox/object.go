@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/samepod/samepod/identity"
 	"github.com/samepod/samepod/identity/sandbox"
@@ -41,39 +40,16 @@ func Unread() [][]string {
 // Suspended, and with the first report of a controller, which is before the first Pod.
 // Pods has the name that the controller tracks, if it does; see [Refuse].
 func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
-	r := reader{object: object}
-	s := sandbox.Sandbox{
-		NamespacedName: identity.NamespacedName{
-			Namespace: field[string](&r, "metadata", "namespace"),
-			Name:      field[string](&r, "metadata", "name"),
-		},
-		UID:        identity.UID(field[string](&r, "metadata", "uid")),
-		Version:    field[string](&r, "metadata", "resourceVersion"),
-		Kind:       Kind,
-		Unassigned: r.waits(),
-		Deleting:   field[any](&r, "metadata", "deletionTimestamp") != nil,
-		Expires:    r.time("spec", "shutdownTime"),
-		Suspended:  r.suspended(),
-	}
-	r.check("kind", field[string](&r, "kind"), func(kind string) error {
-		if kind != "Sandbox" {
-			return errors.New("must be Sandbox")
-		}
-		return nil
-	})
-	r.check("apiVersion", field[string](&r, "apiVersion"), checkVersion)
-	r.check("metadata.name", s.String(), func(string) error {
-		_, err := identity.NewNamespacedName(s.Namespace, s.Name)
-		return err
-	})
-	r.check("metadata.uid", string(s.UID), func(uid string) error {
-		_, err := identity.ParseUID(uid)
-		return err
-	})
-	if pod := field[string](&r, "metadata", "annotations", podNameAnnotation); pod != "" {
+	o := sandbox.Read(object)
+	s := o.Sandbox(Kind, pinKey)
+	checkKind(o)
+	s.Unassigned = waits(o)
+	s.Expires = o.Time("spec", "shutdownTime")
+	s.Suspended = suspended(o)
+	if pod := sandbox.Field[string](o, "metadata", "annotations", podNameAnnotation); pod != "" {
 		s.Pods = []string{pod}
 	}
-	for _, ip := range field[[]any](&r, "status", "podIPs") {
+	for _, ip := range sandbox.Field[[]any](o, "status", "podIPs") {
 		text, _ := ip.(string)
 		addr, err := identity.ParseAddr(text)
 		if err != nil {
@@ -81,140 +57,62 @@ func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
 		}
 		s.Published = append(s.Published, addr)
 	}
-	r.conditions(&s)
-	if field[any](&r, "metadata", "annotations", sandbox.PinAnnotation) != nil {
-		var err error
-		if s.Pin, err = sandbox.ParsePin(field[string](&r, "metadata", "annotations", sandbox.PinAnnotation), pinKey); err != nil {
-			s.PinFault = err.Error()
-		}
-	}
-	s.Malformed = r.fault
+	conditions(o, &s)
+	s.Malformed = o.Fault()
 	return s
 }
 
-func checkVersion(text string) error {
-	version, found := strings.CutPrefix(text, Group+"/")
-	if !found || !slices.Contains(Versions(), version) {
-		return fmt.Errorf("must be %s/ and one of %v", Group, Versions())
+func checkKind(o sandbox.Object) {
+	if kind := sandbox.Field[string](o, "kind"); kind != "Sandbox" {
+		o.Note(errors.New("must be Sandbox"), kind, "kind")
 	}
-	return nil
+	text := sandbox.Field[string](o, "apiVersion")
+	if version, found := strings.CutPrefix(text, Group+"/"); !found || !slices.Contains(Versions(), version) {
+		o.Note(fmt.Errorf("must be %s/ and one of %v", Group, Versions()), text, "apiVersion")
+	}
 }
 
 // waits reports whether a warm pool has the Sandbox: nobody has claimed it yet.
-func (r *reader) waits() bool {
-	if _, labelled := field[map[string]any](r, "metadata", "labels")[warmPoolLabel]; labelled {
+func waits(o sandbox.Object) bool {
+	if _, labelled := sandbox.Field[map[string]any](o, "metadata", "labels")[warmPoolLabel]; labelled {
 		return true
 	}
-	for i := range field[[]any](r, "metadata", "ownerReferences") {
-		owner := r.item(i, "metadata", "ownerReferences")
-		group, _, _ := strings.Cut(field[string](&owner, "apiVersion"), "/")
-		if field[string](&owner, "kind") == "SandboxWarmPool" && group == "extensions."+Group {
+	for owner := range o.Items("metadata", "ownerReferences") {
+		group, _, _ := strings.Cut(sandbox.Field[string](owner, "apiVersion"), "/")
+		if sandbox.Field[string](owner, "kind") == "SandboxWarmPool" && group == "extensions."+Group {
 			return true
 		}
-		r.take(owner)
 	}
 	return false
 }
 
 // suspended reads spec.operatingMode, and what v1alpha1 had for it: spec.replicas, 0 or
 // 1, which is 1 where it is left out.
-func (r *reader) suspended() bool {
-	mode := field[string](r, "spec", "operatingMode")
-	r.check("spec.operatingMode", mode, func(mode string) error {
-		if mode != "" && mode != "Running" && mode != "Suspended" {
-			return errors.New("must be Running or Suspended")
-		}
-		return nil
-	})
-	stopped := false
-	switch n := field[any](r, "spec", "replicas").(type) {
-	case nil:
-	case int64:
-		stopped = n != 1
-	case float64:
-		stopped = n != 1
-	default:
-		r.note("spec.replicas", fmt.Sprint(n), errors.New("must be a number"))
+func suspended(o sandbox.Object) bool {
+	mode := sandbox.Field[string](o, "spec", "operatingMode")
+	if mode != "" && mode != "Running" && mode != "Suspended" {
+		o.Note(errors.New("must be Running or Suspended"), mode, "spec", "operatingMode")
 	}
+	stopped := o.Has("spec", "replicas") && o.Integer("spec", "replicas") != 1
 	return mode == "Suspended" || stopped
 }
 
-func (r *reader) conditions(s *sandbox.Sandbox) {
-	for i := range field[[]any](r, "status", "conditions") {
-		c := r.item(i, "status", "conditions")
-		switch field[string](&c, "type") {
+func conditions(o sandbox.Object, s *sandbox.Sandbox) {
+	for c := range o.Items("status", "conditions") {
+		switch sandbox.Field[string](c, "type") {
 		case "Finished":
-			s.Ended = field[string](&c, "status") == "True"
+			s.Ended = sandbox.Field[string](c, "status") == "True"
 		case "Suspended":
-			if at := c.time("lastTransitionTime"); !at.IsZero() {
+			if at := c.Time("lastTransitionTime"); !at.IsZero() {
 				s.Generation = at.Unix()
 			}
 		}
-		r.take(c)
 	}
 }
 
 // Queries find the Sandbox that a claim means. It has no other name: OpenSandbox's server
 // labels those that it makes with an id, but its callers are of another dialect, and whoever
 // may label a Sandbox here would make another's name ambiguous.
-func Queries(c identity.Claim) []sandbox.Query { return []sandbox.Query{{Name: c.Sandbox}} }
-
-// reader reads fields of an object, and remembers what was wrong first.
-type reader struct {
-	object map[string]any
-	fault  string
-}
-
-// field is a field as the API's JSON has it; the zero T where there is none.
-func field[T any](r *reader, path ...string) (value T) {
-	var node any = r.object
-	for i, key := range path {
-		m, ok := node.(map[string]any)
-		if !ok {
-			r.note(strings.Join(path[:i], "."), fmt.Sprint(node), errors.New("must be an object"))
-			return value
-		}
-		if node = m[key]; node == nil {
-			return value
-		}
-	}
-	value, ok := node.(T)
-	if !ok {
-		r.note(strings.Join(path, "."), fmt.Sprint(node), fmt.Errorf("must be %T, is %T", value, node))
-	}
-	return value
-}
-
-// time is a field in the form of metav1.Time; zero where there is none.
-func (r *reader) time(path ...string) time.Time {
-	text := field[string](r, path...)
-	if text == "" {
-		return time.Time{}
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	r.note(strings.Join(path, "."), text, err)
-	return at
-}
-
-// item is an item of a list of objects; [reader.take] brings back what was wrong in it.
-func (r *reader) item(i int, path ...string) reader {
-	object, ok := field[[]any](r, path...)[i].(map[string]any)
-	if !ok {
-		r.note(fmt.Sprintf("%s[%d]", strings.Join(path, "."), i), "", errors.New("must be an object"))
-	}
-	return reader{object: object}
-}
-
-func (r *reader) take(item reader) {
-	if r.fault == "" {
-		r.fault = item.fault
-	}
-}
-
-func (r *reader) check(path, value string, rule func(string) error) { r.note(path, value, rule(value)) }
-
-func (r *reader) note(path, value string, err error) {
-	if err != nil && r.fault == "" {
-		r.fault = (&identity.FieldError{Field: path, Value: shorten(value), Err: err}).Error()
-	}
+func Queries(c identity.Claim) []sandbox.Query {
+	return []sandbox.Query{{Name: c.Sandbox}}
 }

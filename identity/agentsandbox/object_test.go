@@ -98,7 +98,7 @@ func TestMalformed(t *testing.T) {
 		{"status.podIPs", set("10.0.0.1", "status", "podIPs")},
 		{"status.conditions", set("x", "status", "conditions")},
 		{"status.conditions[0]", conditions("x")},
-		{"lastTransitionTime", conditions(condition("Suspended", "False", "now"))},
+		{"status.conditions[0].lastTransitionTime", conditions(condition("Suspended", "False", "now"))},
 	} {
 		s := agentsandbox.Decode(object("a", "S-a", tc.edit), nil)
 		if !strings.HasPrefix(s.Malformed, tc.place+":") || len(s.Malformed) > 400 {

@@ -150,16 +150,7 @@ func (r Routes) inPath(c identity.Claim, rest string) (identity.Claim, error) {
 }
 
 func malformed(place, text string, err error) error {
-	return &identity.ClaimError{Fault: identity.ClaimMalformed, Detail: fmt.Sprintf("%s is %q: %v", place, shorten(text), err)}
-}
-
-// shorten keeps a hostile value from filling the answer and the log.
-func shorten(text string) string {
-	const most = 100 // bytes
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return &identity.ClaimError{Fault: identity.ClaimMalformed, Detail: fmt.Sprintf("%s is %q: %v", place, identity.Shorten(text), err)}
 }
 
 func conflict(header string, said, path any) error {

@@ -255,9 +255,13 @@ func TestStreamingListThatBreaksOff(t *testing.T) {
 			list:  func(int, *http.Request) (string, []corev1.Pod, *metav1.Status) { return "10", nil, nil },
 			watch: func(_ int, r *http.Request, _ func(string, any)) *metav1.Status { return hang(r) },
 		}
+		const most = 3
 		var streams atomic.Int64
+		tooMany := make(chan struct{})
 		streaming := &apiServer{watch: func(_ int, r *http.Request, send func(string, any)) *metav1.Status {
-			streams.Add(1)
+			if streams.Add(1) == most+1 {
+				close(tooMany)
+			}
 			for i := 5; r.Context().Err() == nil; i++ {
 				send("ADDED", pod("a", "A", "10.0.0.1", fmt.Sprint(i)))
 				if rule == "breaks off" {
@@ -276,11 +280,12 @@ func TestStreamingListThatBreaksOff(t *testing.T) {
 		}), func(s *Source) { s.watches[0].silence = time.Second })
 		select {
 		case <-index.Synced():
+		case <-tooMany:
 		case <-time.After(10 * time.Second):
 			t.Errorf("%s: not synced; %s", rule, fault(index))
 		}
-		if n := streams.Load(); n > 3 {
-			t.Errorf("%s: %d streaming lists", rule, n)
+		if n := streams.Load(); n > most {
+			t.Fatalf("%s: %d streaming lists", rule, n)
 		}
 	}
 }

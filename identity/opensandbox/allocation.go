@@ -15,15 +15,15 @@ type allocation struct {
 	PoolRef string   `json:"poolRef"`
 }
 
-// allocation reads which Pods of a Pool a sandbox has.
+// allocate reads which Pods of a Pool a sandbox has.
 //
 // A name that was given is never taken out of alloc-status while the sandbox lives: what
 // it has is what it was given, without what it asked to give back (alloc-release) and
 // what was taken back (alloc-released). After a pause a sandbox has no Pool, and
 // alloc-status stays behind with a Pod that another may have by now; and after an edit
 // of spec.poolRef it names Pods of the former Pool.
-func (o *reader) allocation(s *sandbox.Sandbox) {
-	s.Pool = get[string](o, "spec", "poolRef")
+func allocate(o sandbox.Object, s *sandbox.Sandbox) {
+	s.Pool = sandbox.Field[string](o, "spec", "poolRef")
 	switch s.Pool {
 	case "":
 		return
@@ -31,9 +31,9 @@ func (o *reader) allocation(s *sandbox.Sandbox) {
 		s.Unassigned = true
 		return
 	}
-	given := o.pods(s.Namespace, annotationAllocStatus)
+	given := pods(o, s.Namespace, annotationAllocStatus)
 	gone := map[string]bool{}
-	for _, pod := range slices.Concat(o.pods(s.Namespace, annotationRelease).Pods, o.pods(s.Namespace, annotationReleased).Pods) {
+	for _, pod := range slices.Concat(pods(o, s.Namespace, annotationRelease).Pods, pods(o, s.Namespace, annotationReleased).Pods) {
 		gone[pod] = true
 	}
 	seen := map[string]bool{}
@@ -50,21 +50,20 @@ func (o *reader) allocation(s *sandbox.Sandbox) {
 
 // pods reads one of the annotations as the controller does, which takes a missing and an
 // empty one for none.
-func (o *reader) pods(namespace, key string) allocation {
+func pods(o sandbox.Object, namespace, key string) allocation {
 	path := []string{"metadata", "annotations", key}
-	text := get[string](o, path...)
+	text := sandbox.Field[string](o, path...)
 	if text == "" {
 		return allocation{}
 	}
 	var a allocation
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		o.notef(path, "%v", err)
+		o.Note(err, text, path...)
 		return allocation{}
 	}
 	for _, pod := range a.Pods {
-		if _, err := identity.NewNamespacedName(namespace, pod); err != nil {
-			o.notef(path, "%.100q: %v", pod, err)
-		}
+		_, err := identity.NewNamespacedName(namespace, pod)
+		o.Note(err, pod, path...)
 	}
 	return a
 }

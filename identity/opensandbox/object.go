@@ -2,12 +2,9 @@ package opensandbox
 
 import (
 	"encoding/json"
-	"fmt"
-	"math"
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/samepod/samepod/identity"
 	"github.com/samepod/samepod/identity/sandbox"
@@ -64,25 +61,15 @@ const legacyPrefix = "sandbox-"
 // Malformed; an address that cannot be read is an invalid entry of Published. pinKey is
 // the key of [sandbox.ParsePin].
 func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
-	o := reader{object: object}
-	s := sandbox.Sandbox{Kind: Kind, Version: get[string](&o, "metadata", "resourceVersion")}
-	s.NamespacedName, s.UID = o.identity()
-	s.Deleting = o.has("metadata", "deletionTimestamp")
-	s.Expires = o.time("spec", "expireTime")
-	s.Ended, s.Suspended = o.phase()
-	s.Generation = o.resumed(s.Name)
-	o.allocation(&s)
-
-	s.Published = published(get[string](&o, "metadata", "annotations", annotationEndpoints))
-	o.server(&s)
-	if o.has("metadata", "annotations", sandbox.PinAnnotation) {
-		pin, err := sandbox.ParsePin(get[string](&o, "metadata", "annotations", sandbox.PinAnnotation), pinKey)
-		if err != nil {
-			s.PinFault = err.Error()
-		}
-		s.Pin = pin
-	}
-	s.Malformed = o.fault
+	o := sandbox.Read(object)
+	s := o.Sandbox(Kind, pinKey)
+	s.Expires = o.Time("spec", "expireTime")
+	s.Ended, s.Suspended = phase(o)
+	s.Generation = resumed(o, s.Name)
+	allocate(o, &s)
+	s.Published = published(sandbox.Field[string](o, "metadata", "annotations", annotationEndpoints))
+	adopt(o, &s)
+	s.Malformed = o.Fault()
 	return s
 }
 
@@ -91,23 +78,23 @@ func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
 // for its life to be prolonged. Such are the Sandboxes of agents.x-k8s.io that it makes
 // where it is told to.
 func Adopt(s *sandbox.Sandbox, object map[string]any) {
-	o := reader{object: object}
-	o.server(s)
+	o := sandbox.Read(object)
+	adopt(o, s)
 	if s.Malformed == "" {
-		s.Malformed = o.fault
+		s.Malformed = o.Fault()
 	}
 }
 
-// server reads what OpenSandbox's server, and not a controller, writes.
-func (o *reader) server(s *sandbox.Sandbox) {
+// adopt reads what OpenSandbox's server, and not a controller, writes.
+func adopt(o sandbox.Object, s *sandbox.Sandbox) {
 	bare, _ := strings.CutPrefix(s.Name, legacyPrefix)
-	for _, id := range [...]string{bare, get[string](o, "metadata", "labels", labelID)} {
+	for _, id := range [...]string{bare, sandbox.Field[string](o, "metadata", "labels", labelID)} {
 		if id != "" && id != s.Name && !slices.Contains(s.Names, id) {
 			s.Names = append(s.Names, id)
 		}
 	}
-	s.Token = identity.Secret(strings.TrimSpace(get[string](o, "metadata", "annotations", annotationToken)))
-	s.Renew = strings.TrimSpace(get[string](o, "metadata", "annotations", annotationRenew)) != ""
+	s.Token = identity.Secret(strings.TrimSpace(sandbox.Field[string](o, "metadata", "annotations", annotationToken)))
+	s.Renew = strings.TrimSpace(sandbox.Field[string](o, "metadata", "annotations", annotationRenew)) != ""
 }
 
 // phase reads spec.pause and status.phase.
@@ -116,12 +103,11 @@ func (o *reader) server(s *sandbox.Sandbox) {
 // that it has not taken up yet only spec.pause tells; of one that failed spec.pause goes
 // on telling, while the sandbox runs. The difference is whether this generation was
 // observed.
-func (o *reader) phase() (ended, suspended bool) {
-	phase := get[string](o, "status", "phase")
-	observed := o.integer("status", "pauseObservedGeneration")
-	seen := observed > 0 && observed >= o.integer("metadata", "generation")
-	pause := get[bool](o, "spec", "pause")
-	switch phase {
+func phase(o sandbox.Object) (ended, suspended bool) {
+	observed := o.Integer("status", "pauseObservedGeneration")
+	seen := observed > 0 && observed >= o.Integer("metadata", "generation")
+	pause := sandbox.Field[bool](o, "spec", "pause")
+	switch sandbox.Field[string](o, "status", "phase") {
 	case "Failed":
 		return true, false
 	case "Pausing", "Paused", "Resuming":
@@ -147,84 +133,4 @@ func published(text string) []netip.Addr {
 		}
 	}
 	return addrs
-}
-
-// reader reads fields of an object, and remembers the first that it cannot understand.
-type reader struct {
-	object map[string]any
-	fault  string
-}
-
-func (o *reader) notef(path []string, format string, args ...any) {
-	if o.fault == "" {
-		o.fault = strings.Join(path, ".") + ": " + fmt.Sprintf(format, args...)
-	}
-}
-
-// find returns the value at path; nil if it, or one above it, is missing or null.
-func (o *reader) find(path ...string) any {
-	var value any = o.object
-	for i, key := range path {
-		if value == nil {
-			return nil
-		}
-		fields, ok := value.(map[string]any)
-		if !ok {
-			o.notef(path[:i], "must be an object, is a %T", value)
-			return nil
-		}
-		value = fields[key]
-	}
-	return value
-}
-
-// has reports whether there is something at path.
-func (o *reader) has(path ...string) bool { return o.find(path...) != nil }
-
-// get returns the value at path; zero if it is missing, null or, which is a fault, of
-// another type.
-func get[T any](o *reader, path ...string) T {
-	var zero T
-	value := o.find(path...)
-	if value == nil {
-		return zero
-	}
-	if typed, ok := value.(T); ok {
-		return typed
-	}
-	o.notef(path, "must be a %T, is a %T", zero, value)
-	return zero
-}
-
-// integer reads a whole number, which some readers of JSON give as a float64.
-func (o *reader) integer(path ...string) int64 {
-	if f, ok := o.find(path...).(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		return int64(f)
-	}
-	return get[int64](o, path...)
-}
-
-// identity reads what the object is.
-func (o *reader) identity() (identity.NamespacedName, identity.UID) {
-	namespace, name, uid := get[string](o, "metadata", "namespace"), get[string](o, "metadata", "name"), get[string](o, "metadata", "uid")
-	if _, err := identity.NewNamespacedName(namespace, name); err != nil {
-		o.notef([]string{"metadata"}, "%v", err)
-	}
-	if _, err := identity.ParseUID(uid); err != nil {
-		o.notef([]string{"metadata", "uid"}, "%v", err)
-	}
-	return identity.NamespacedName{Namespace: namespace, Name: name}, identity.UID(uid) // whatever they are: a later delete must find them
-}
-
-// time reads a time of the API; zero if there is none.
-func (o *reader) time(path ...string) time.Time {
-	text := get[string](o, path...)
-	if text == "" {
-		return time.Time{}
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		o.notef(path, "%.100q is not a time", text)
-	}
-	return at
 }

@@ -117,7 +117,7 @@ func TestDecode(t *testing.T) {
 		{"a time that is none", expires("tomorrow"), func(s *sb) { s.Malformed = "spec.expireTime" }},
 		{"a generation that is none", meta("generation", 1.5), func(s *sb) { s.Malformed = "metadata.generation" }},
 		{"no uid", uid(""), func(s *sb) { s.UID, s.Malformed = "", "metadata.uid" }},
-		{"no namespace", inNamespace(""), func(s *sb) { s.Namespace, s.Malformed = "", "metadata" }},
+		{"no namespace", inNamespace(""), func(s *sb) { s.Namespace, s.Malformed = "", "metadata.name" }},
 		{"annotations that are a list", meta("annotations", []any{}), func(s *sb) { s.Malformed = "metadata.annotations" }},
 		{"a token that is no text", annotate(token, true), func(s *sb) { s.Malformed = "metadata.annotations." + token }},
 		{"a template that is a list", spec("template", []any{}), func(s *sb) { s.Malformed = "spec.template" }},

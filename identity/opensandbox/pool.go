@@ -6,10 +6,10 @@ import "github.com/samepod/samepod/identity/sandbox"
 // (pool_types.go); one that says what nobody knows, or cannot be understood, is
 // [sandbox.RecycleUnknown].
 func DecodePool(object map[string]any) sandbox.Pool {
-	o := reader{object: object}
-	name, uid := o.identity()
+	o := sandbox.Read(object)
+	name, uid := o.Identity()
 	p := sandbox.Pool{NamespacedName: name, UID: uid}
-	switch get[string](&o, "spec", "recycleStrategy", "type") {
+	switch sandbox.Field[string](o, "spec", "recycleStrategy", "type") {
 	case "", "Delete":
 		p.Recycle = sandbox.RecycleDelete
 	case "Restart":
@@ -17,7 +17,7 @@ func DecodePool(object map[string]any) sandbox.Pool {
 	case "Noop":
 		p.Recycle = sandbox.RecycleNoop
 	}
-	if o.fault != "" {
+	if o.Fault() != "" {
 		p.Recycle = sandbox.RecycleUnknown
 	}
 	return p

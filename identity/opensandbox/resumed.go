@@ -3,6 +3,8 @@ package opensandbox
 import (
 	"strconv"
 	"strings"
+
+	"github.com/samepod/samepod/identity/sandbox"
 )
 
 // resumed is the generation of the sandbox out of which it was last resumed; 0 if it
@@ -19,12 +21,10 @@ import (
 // raises it to metadata.generation after any change of the spec (batchsandbox_controller.
 // go), so that every renewal of expireTime moves it. A Pod that was evicted and built
 // again would pass for a resumed one with the next renewal.
-func (o *reader) resumed(name string) int64 {
+func resumed(o sandbox.Object, name string) int64 {
 	var last int64
-	for _, c := range get[[]any](o, "spec", "template", "spec", "containers") {
-		container, _ := c.(map[string]any)
-		containerName, _ := container["name"].(string)
-		image, _ := container["image"].(string)
+	for c := range o.Items("spec", "template", "spec", "containers") {
+		containerName, image := sandbox.Field[string](c, "name"), sandbox.Field[string](c, "image")
 		repository, generation, found := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":snap-gen")
 		if !found || repository != name+"-"+containerName {
 			continue

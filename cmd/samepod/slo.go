@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/samepod/samepod/creation"
+	"github.com/samepod/samepod/creation/gate"
+)
+
+func newSLO() *cobra.Command {
+	cmd := &cobra.Command{Use: "slo", Short: "Questions about the creation SLI", Args: cobra.NoArgs, RunE: help}
+	cmd.AddCommand(newGate())
+	return cmd
+}
+
+// gateFlags are those of samepod slo gate.
+type gateFlags struct {
+	samepods   []string
+	prometheus string
+	selector   string
+	window     time.Duration
+	since      string
+	rule       gate.Rule
+	target     float64 // in percent
+	wait       time.Duration
+	pods       int
+	poll       time.Duration
+	output     string
+}
+
+func newGate() *cobra.Command {
+	f := gateFlags{rule: gate.DefaultRule()}
+	cmd := &cobra.Command{
+		Use:   "gate",
+		Short: "Say whether Pods have got their sandboxes since an upgrade: PASS, FAIL or INCONCLUSIVE",
+		Long: `Reads how many Pods got their sandbox in time, and says whether that agrees with the target.
+
+Exit codes: 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 nothing could be read.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.rule.Target = math.Round(f.target*1e9) / 1e11 // 99.9 is 0.999
+			if err := f.check(); err != nil {
+				return unanswered(err)
+			}
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.samepods, "samepod", nil, "`URL` of a replica's --admin-listen; may be repeated, since one of them counts. http://127.0.0.1:9193 if --prometheus is not given either")
+	flags.StringVar(&f.prometheus, "prometheus", "", "`URL` of a Prometheus to ask instead")
+	flags.StringVar(&f.selector, "selector", "", "with --prometheus: matchers for the series, such as namespace=\"gateway\"")
+	flags.DurationVar(&f.window, "window", time.Hour, "how far back to look; the window before it, as long, is what it is compared with")
+	flags.StringVar(&f.since, "since", "", "begin of the window instead: the `time` of the upgrade, as in RFC 3339")
+	flags.Float64Var(&f.target, "target", 99.9, "what is promised, in percent")
+	flags.Float64Var(&f.rule.FalseFail, "false-fail", f.rule.FalseFail, "how often FAIL may be said although the target is met")
+	flags.Float64Var(&f.rule.Confidence, "confidence", f.rule.Confidence, "of PASS")
+	flags.IntVar(&f.rule.Sample, "min-sample", 0, "from how many Pods on PASS is also said if nothing contradicts the target, without proof; 0 for never")
+	flags.DurationVar(&f.wait, "wait", 0, "look again for so long, until as many Pods are judged as planned or too many have failed")
+	flags.IntVar(&f.pods, "pods", 0, "with --wait: how many Pods are planned; 0 for as many as prove the target if none fails")
+	flags.DurationVar(&f.poll, "poll", 10*time.Second, "with --wait: time between two looks")
+	flags.StringVar(&f.output, "output", "text", "text or json")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unanswered(flagError(err)) })
+	return cmd
+}
+
+// unanswered is an error that is no answer, so that CI does not take it for one.
+func unanswered(err error) error { return &exitError{code: 3, error: err} }
+
+func (f *gateFlags) check() error {
+	if err := oneOf("output", f.output, "text", "json"); err != nil {
+		return err
+	}
+	if err := f.rule.Validate(); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	switch {
+	case f.prometheus != "" && len(f.samepods) > 0:
+		return errors.New("--samepod: without effect; --prometheus is given")
+	case f.prometheus == "" && f.selector != "":
+		return errors.New("--selector: without effect; --prometheus is not given")
+	case f.window < time.Minute || f.window > 12*time.Hour:
+		return fmt.Errorf("--window: %v; allowed: 1m to 12h", f.window)
+	case f.wait < 0:
+		return fmt.Errorf("--wait: %v; allowed: 0 or a positive duration", f.wait)
+	case f.pods < 0:
+		return fmt.Errorf("--pods: %d; allowed: 0 or a positive number", f.pods)
+	case f.pods > 0 && f.wait == 0:
+		return errors.New("--pods: without effect; --wait is not given")
+	case f.poll < time.Second:
+		return fmt.Errorf("--poll: %v; allowed: at least 1s", f.poll)
+	}
+	if f.since != "" {
+		since, err := time.Parse(time.RFC3339, f.since)
+		if err != nil {
+			return fmt.Errorf("--since: %q; allowed: a time as in RFC 3339, such as 2026-05-21T06:56:00Z", f.since)
+		}
+		if age := time.Since(since); age < 0 || age > 12*time.Hour {
+			return fmt.Errorf("--since: %s; allowed: within the last 12h", f.since)
+		}
+	}
+	if f.prometheus == "" && len(f.samepods) == 0 {
+		f.samepods = []string{"http://127.0.0.1:9193"}
+	}
+	return nil
+}
+
+// report is what the gate says.
+type report struct {
+	gate.Verdict
+	From     time.Time                  `json:"from"`
+	To       time.Time                  `json:"to"`
+	Covered  float64                    `json:"coveredSeconds"`
+	Before   before                     `json:"before"`
+	Excluded map[string]int             `json:"excluded"`
+	Causes   map[string]int             `json:"causes"`
+	Versions map[string]creation.Counts `json:"nodeVersions"`
+	Owners   int                        `json:"owners,omitempty"`
+	Nodes    []creation.Named           `json:"nodes,omitempty"`
+	Source   string                     `json:"source"`
+}
+
+// before is the window before, as long.
+type before struct {
+	creation.Counts
+	Covered float64 `json:"coveredSeconds"`
+	// Chance is how often chance alone makes the difference so large.
+	Chance float64 `json:"chance"`
+}
+
+// run answers once, or waits. The begin of the window stays where it was at the first
+// look: one that moves along would lose what has failed.
+func (f *gateFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
+	begin := time.Now().Add(-f.window)
+	if f.since != "" {
+		begin, _ = time.Parse(time.RFC3339, f.since) // check has read it
+	}
+	plan := gate.NewPlan(f.rule, f.pods)
+	progress := newProgress(stderr)
+	until := time.Now().Add(f.wait)
+	for {
+		r, err := f.look(ctx, begin)
+		if err != nil {
+			return unanswered(err)
+		}
+		left := time.Until(until)
+		if f.wait == 0 || plan.Done(r.Failures, r.Pods) || left <= 0 {
+			progress.end()
+			return f.say(stdout, r)
+		}
+		progress.show(r, plan, left)
+		select {
+		case <-ctx.Done():
+			progress.end()
+			return unanswered(fmt.Errorf("interrupted with %d Pods and %d failures", r.Pods, r.Failures))
+		case <-time.After(min(f.poll, left)):
+		}
+	}
+}
+
+// look reads both windows and judges the second.
+func (f *gateFlags) look(ctx context.Context, begin time.Time) (report, error) {
+	now := time.Now()
+	read := f.readSamepods
+	source := strings.Join(f.samepods, ", ")
+	if f.prometheus != "" {
+		read, source = f.readPrometheus, f.prometheus
+	}
+	w, err := read(ctx, begin, now)
+	if err != nil {
+		return report{}, err
+	}
+	past, err := read(ctx, begin.Add(-now.Sub(begin)), begin)
+	if err != nil {
+		return report{}, err
+	}
+	return report{
+		Verdict: f.rule.Judge(w.Bad, w.Total()), From: begin, To: now, Covered: w.Covered,
+		Before:   before{past.Counts, past.Covered, gate.Worse(past.Bad, past.Total(), w.Bad, w.Total())},
+		Excluded: w.Excluded, Causes: w.Causes, Versions: w.NodeVersions, Owners: w.Owners, Nodes: w.Nodes, Source: source,
+	}, nil
+}
+
+// say prints, and makes the exit code of the answer.
+func (f *gateFlags) say(w io.Writer, r report) error {
+	var err error
+	if f.output == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		err = e.Encode(r)
+	} else {
+		_, err = io.WriteString(w, r.text())
+	}
+	switch {
+	case err != nil:
+		return unanswered(err)
+	case r.Answer == gate.Pass:
+		return nil
+	}
+	return &exitError{code: r.Answer.ExitCode(), error: errors.New(r.Answer.String())}
+}
+
+func (r report) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v  %s\n\n", r.Answer, r.Why)
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(name string, format string, args ...any) {
+		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("window", "%s to %s, %s", r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339), covered(r.Covered, r.To.Sub(r.From)))
+	row("Pods", "%d, of which %d failed: %s", r.Pods, r.Failures, rateOf(r.Pods, r.Failures))
+	row("bounds", "%.4f %% to %.4f %%, each with %g %% confidence; the target is %g %%", 100*r.LowerBound, 100*r.UpperBound, 100*r.Confidence, 100*r.Target)
+	row("to decide", "%d failures of %d Pods are a FAIL; no failure more up to %d Pods is a PASS", r.FailAt, r.Pods, r.PodsToPass)
+	if n := r.Before.Total(); n > 0 {
+		row("before", "%d Pods, of which %d failed: %s; chance makes it so much worse in %.2g of 1", n, r.Before.Bad, rateOf(n, r.Before.Bad), r.Before.Chance)
+	} else {
+		row("before", "nothing is known, %s", covered(r.Before.Covered, r.To.Sub(r.From)))
+	}
+	for _, v := range slices.Sorted(maps.Keys(r.Versions)) {
+		c := r.Versions[v]
+		row("on "+orUnknown(v), "%d Pods, of which %d failed: %s", c.Total(), c.Bad, rateOf(c.Total(), c.Bad))
+	}
+	for _, name := range byNumber(r.Causes) {
+		row("cause", "%s: %d", name, r.Causes[name])
+	}
+	for _, n := range r.Nodes[:min(len(r.Nodes), 5)] {
+		row("node", "%s: %d failed", n.Name, n.Bad)
+	}
+	if r.Owners > 0 {
+		row("owners", "%d controllers have failed Pods", r.Owners)
+	}
+	for _, name := range byNumber(r.Excluded) {
+		row("not counted", "%s: %d", name, r.Excluded[name])
+	}
+	_ = t.Flush() // into memory
+	return b.String()
+}
+
+// covered says how much of a window somebody counted.
+func covered(seconds float64, of time.Duration) string {
+	is := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+	if of-is > max(of/100, 15*time.Second) {
+		return fmt.Sprintf("of which %v were counted", is)
+	}
+	return "all of it counted"
+}
+
+func rateOf(pods, failures int) string {
+	if pods == 0 {
+		return "no rate"
+	}
+	return fmt.Sprintf("%.4g %%", 100-100*float64(failures)/float64(pods))
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "unknown"
+	}
+	return version
+}
+
+// byNumber are the names, the largest number first.
+func byNumber(numbers map[string]int) []string {
+	names := slices.Sorted(maps.Keys(numbers))
+	slices.SortStableFunc(names, func(a, b string) int { return numbers[b] - numbers[a] })
+	return slices.DeleteFunc(names, func(name string) bool { return numbers[name] == 0 })
+}

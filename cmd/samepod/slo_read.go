@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samepod/samepod/creation"
+)
+
+const (
+	mostAnswer    = 64 << 20 // bytes of an answer
+	answerTimeout = 30 * time.Second
+)
+
+// getJSON reads one answer.
+func getJSON(ctx context.Context, from string, query url.Values, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from+"?"+query.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", from, err)
+	case res.StatusCode != http.StatusOK:
+		return fmt.Errorf("%s: %s: %s", from, res.Status, strings.TrimSpace(string(text[:min(len(text), 300)])))
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	return nil
+}
+
+// readSamepods adds up what replicas say: one counted at a time.
+func (f *gateFlags) readSamepods(ctx context.Context, from, to time.Time) (creation.Window, error) {
+	sum := creation.Window{NodeVersions: map[string]creation.Counts{}, Causes: map[string]int{}, Excluded: map[string]int{}}
+	nodes := map[string]int{}
+	for _, replica := range f.samepods {
+		var w creation.Window
+		query := url.Values{"from": {from.UTC().Format(time.RFC3339Nano)}, "to": {to.UTC().Format(time.RFC3339Nano)}}
+		if err := getJSON(ctx, strings.TrimSuffix(replica, "/")+"/creation", query, &w); err != nil {
+			return sum, err
+		}
+		sum.Good, sum.Bad, sum.Covered, sum.Owners = sum.Good+w.Good, sum.Bad+w.Bad, sum.Covered+w.Covered, sum.Owners+w.Owners
+		for version, c := range w.NodeVersions {
+			s := sum.NodeVersions[version]
+			sum.NodeVersions[version] = creation.Counts{Good: s.Good + c.Good, Bad: s.Bad + c.Bad}
+		}
+		add(sum.Causes, w.Causes)
+		add(sum.Excluded, w.Excluded)
+		for _, n := range w.Nodes {
+			nodes[n.Name] += n.Bad
+		}
+	}
+	for _, name := range byNumber(nodes) {
+		sum.Nodes = append(sum.Nodes, creation.Named{Name: name, Bad: nodes[name]})
+	}
+	return sum, nil
+}
+
+func add(sum, more map[string]int) {
+	for name, n := range more {
+		sum[name] += n
+	}
+}
+
+// series is a line of Prometheus' answer to a range selector.
+type series struct {
+	Metric map[string]string    `json:"metric"`
+	Values [][2]json.RawMessage `json:"values"` // seconds, and the number as a string
+}
+
+// lookBack is how long before a window samples are looked for, so that what a counter
+// was at its begin is known.
+const lookBack = 5 * time.Minute
+
+// readPrometheus reads the counters' samples and counts their rises itself: increase()
+// extrapolates, and would make 2.03 failures of two.
+func (f *gateFlags) readPrometheus(ctx context.Context, from, to time.Time) (creation.Window, error) {
+	w := creation.Window{NodeVersions: map[string]creation.Counts{}, Causes: map[string]int{}, Excluded: map[string]int{}}
+	each := func(metric string, take func(labels map[string]string, rise int)) error {
+		all, err := f.query(ctx, metric, from, to)
+		if err != nil {
+			return err
+		}
+		for _, s := range all {
+			rise, covered, err := s.rise(from)
+			if err != nil {
+				return fmt.Errorf("%s: %w", metric, err)
+			}
+			w.Covered = max(w.Covered, covered.Seconds())
+			take(s.Metric, rise)
+		}
+		if len(all) == 0 && metric == "creation_total" && to.After(time.Now().Add(-lookBack)) {
+			return fmt.Errorf("%s: no series samepod_pod_sandbox_creation_total{%s}; samepod serve has it with --creation-sli", f.prometheus, f.selector)
+		}
+		return nil
+	}
+	if err := each("creation_total", func(labels map[string]string, rise int) { countResult(&w.Counts, labels["result"], rise) }); err != nil {
+		return w, err
+	}
+	if err := each("creation_by_node_version_total", func(labels map[string]string, rise int) {
+		if rise > 0 {
+			c := w.NodeVersions[labels["node_version"]]
+			countResult(&c, labels["result"], rise)
+			w.NodeVersions[labels["node_version"]] = c
+		}
+	}); err != nil {
+		return w, err
+	}
+	if err := each("creation_failures_total", func(labels map[string]string, rise int) { w.Causes[labels["cause"]] += rise }); err != nil {
+		return w, err
+	}
+	err := each("excluded_total", func(labels map[string]string, rise int) { w.Excluded[labels["reason"]] += rise })
+	for _, m := range []map[string]int{w.Causes, w.Excluded} {
+		maps.DeleteFunc(m, func(_ string, n int) bool { return n == 0 })
+	}
+	return w, err
+}
+
+func countResult(c *creation.Counts, result string, n int) {
+	switch result {
+	case creation.Good.String():
+		c.Good += n
+	case creation.Bad.String():
+		c.Bad += n
+	}
+}
+
+// query asks for the samples of a counter in a window, and a little before it.
+func (f *gateFlags) query(ctx context.Context, metric string, from, to time.Time) ([]series, error) {
+	length := (to.Sub(from) + lookBack).Round(time.Second)
+	var answer struct {
+		Data struct{ Result []series }
+	}
+	query := url.Values{
+		"query": {fmt.Sprintf("samepod_pod_sandbox_%s{%s}[%ds]", metric, f.selector, int(length.Seconds()))},
+		"time":  {strconv.FormatFloat(float64(to.UnixMilli())/1000, 'f', 3, 64)},
+	}
+	err := getJSON(ctx, strings.TrimSuffix(f.prometheus, "/")+"/api/v1/query", query, &answer)
+	return answer.Data.Result, err
+}
+
+// rise is by how much a counter has grown since a time, exactly, and what part of the
+// time since then its samples cover. A counter that is smaller than before has begun
+// anew at zero. One whose first sample is later is counted from that sample on.
+func (s series) rise(since time.Time) (int, time.Duration, error) {
+	rise, last := 0, -1
+	var first, end time.Time
+	for _, v := range s.Values {
+		var seconds float64
+		var text string
+		if err := json.Unmarshal(v[0], &seconds); err != nil {
+			return 0, 0, err
+		}
+		if err := json.Unmarshal(v[1], &text); err != nil {
+			return 0, 0, err
+		}
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return 0, 0, err
+		}
+		at, n := time.UnixMilli(int64(seconds*1000)), int(value)
+		if at.After(since) && last >= 0 {
+			if n < last {
+				last = 0
+			}
+			rise += n - last
+		}
+		if last = n; first.IsZero() || !at.After(since) {
+			first = at
+		}
+		end = at
+	}
+	if first.Before(since) {
+		first = since
+	}
+	return rise, max(end.Sub(first), 0), nil
+}
