@@ -244,6 +244,9 @@ func TestRoute(t *testing.T) {
 	}
 	token := Source{Metadata: MetadataPath{"jwt", "box"}}
 	says := func(v any) func(*authv3.AttributeContext) { return withMetadata("jwt", map[string]any{"box": v}) }
+	host := func(h string) func(*authv3.AttributeContext) {
+		return func(a *authv3.AttributeContext) { a.Request.Http.Host = h }
+	}
 	fault := func(f identity.ClaimFault) *identity.ClaimError { return &identity.ClaimError{Fault: f} }
 	for _, tc := range []struct {
 		rule    string
@@ -255,8 +258,11 @@ func TestRoute(t *testing.T) {
 		{"a header", Source{}, []func(*authv3.AttributeContext){set("x-box", "s")}, identity.Claim{Sandbox: "s", Path: "/command", Namespace: "gateway", Port: 80, Authorized: true}, nil},
 		{"joined", Source{}, []func(*authv3.AttributeContext){set("x-box", "s,t")}, identity.Claim{}, fault(identity.ClaimConflict)},
 		{"repeated", Source{}, []func(*authv3.AttributeContext){set("x-box", "s"), raw("x-box", "s")}, identity.Claim{}, fault(identity.ClaimConflict)},
-		{"the token says the same", token, []func(*authv3.AttributeContext){set("x-box", "s"), says("s")}, identity.Claim{Sandbox: "s", Path: "/command", Namespace: "gateway", Port: 80, Authorized: true}, nil},
-		{"the token says another", token, []func(*authv3.AttributeContext){set("x-box", "s"), says("t")}, identity.Claim{Sandbox: "s", Path: "/command", Namespace: "gateway", Port: 80}, nil},
+		{"the token says the same", token, []func(*authv3.AttributeContext){set("x-box", "s"), says("gateway/s")}, identity.Claim{Sandbox: "s", Path: "/command", Namespace: "gateway", Port: 80, Authorized: true}, nil},
+		{"the token says the same, where claims have no namespace", token, []func(*authv3.AttributeContext){set("x-box", "s"), says("s"), host("")}, identity.Claim{Sandbox: "s", Path: "/command", Port: 80, Authorized: true}, nil},
+		{"the token says a name, in whatever namespace", token, []func(*authv3.AttributeContext){set("x-box", "s"), says("s")}, identity.Claim{Sandbox: "s", Path: "/command", Namespace: "gateway", Port: 80}, nil},
+		{"the token says the name in another namespace", token, []func(*authv3.AttributeContext){set("x-box", "s"), says("other/s")}, identity.Claim{Sandbox: "s", Path: "/command", Namespace: "gateway", Port: 80}, nil},
+		{"the token says another", token, []func(*authv3.AttributeContext){set("x-box", "s"), says("gateway/t")}, identity.Claim{Sandbox: "s", Path: "/command", Namespace: "gateway", Port: 80}, nil},
 		{"the token says nothing", token, []func(*authv3.AttributeContext){set("x-box", "s")}, identity.Claim{Sandbox: "s", Path: "/command", Namespace: "gateway", Port: 80}, nil},
 		{"the token is no string", token, []func(*authv3.AttributeContext){set("x-box", "s"), says(1)}, identity.Claim{Sandbox: "s", Path: "/command", Namespace: "gateway", Port: 80}, nil},
 		{"the token is empty, and so is the claim", token, []func(*authv3.AttributeContext){setEmpty("x-box"), says("")}, identity.Claim{Path: "/command", Namespace: "gateway", Port: 80}, nil},

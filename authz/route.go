@@ -11,7 +11,9 @@ import (
 
 // Route makes the claims of an engine's dialect: parse reads what callers of that
 // engine send. allowed, unless it is nowhere, is where a value stands that must equal
-// the sandbox that is named: what a verified token says that the caller may name.
+// the sandbox that is named: what a verified token says that the caller may name. That
+// is <namespace>/<sandbox> where claims have a namespace: a name alone would be a
+// tenant's own in the namespace of another.
 func Route(parse func(identity.Request) (identity.Claim, error), allowed Source) func(*authv3.AttributeContext) (identity.Claim, error) {
 	return func(attrs *authv3.AttributeContext) (identity.Claim, error) {
 		c, err := parse((*routed)(attrs))
@@ -21,10 +23,18 @@ func Route(parse func(identity.Request) (identity.Claim, error), allowed Source)
 		c.Authorized = true
 		if !allowed.IsZero() {
 			name, present, err := allowed.value(attrs)
-			c.Authorized = err == nil && present && name != "" && name == c.Sandbox
+			c.Authorized = err == nil && present && name != "" && name == named(c)
 		}
 		return c, nil
 	}
+}
+
+// named is the sandbox of a claim, as far as the claim names it.
+func named(c identity.Claim) string {
+	if c.Namespace == "" || c.Sandbox == "" {
+		return c.Sandbox
+	}
+	return c.Namespace + "/" + c.Sandbox
 }
 
 // routed is a request as the dialects of engines read it.

@@ -28,13 +28,20 @@ type Index struct {
 	mu      sync.RWMutex
 	pods    map[NamespacedName]entry
 	holders map[netip.Addr][]*Pod // live holders; no empty slices
-	owned   map[UID][]*Pod        // Pods by the uid of their controller; no empty slices
+	owned   map[ownerKey][]*Pod   // Pods by their controller; no empty slices
 	nodes   map[netip.Addr]int    // node addresses, by how many Pods report them
 	shared  int                   // addresses with more than one live holder
 	feeds   []*Feed
 	synced  chan struct{} // closed when every feed is
 	history *history
 	bell    Bell
+}
+
+// ownerKey is a controller of Pods. It is in their namespace (Kubernetes has no other
+// owners): who may make Pods elsewhere can write any uid into theirs.
+type ownerKey struct {
+	namespace string
+	uid       UID
 }
 
 // entry is a Pod and the feed that it came from; the zero entry is no Pod.
@@ -49,7 +56,7 @@ func NewIndex(c HistoryConfig) *Index {
 	return &Index{
 		pods:    map[NamespacedName]entry{},
 		holders: map[netip.Addr][]*Pod{},
-		owned:   map[UID][]*Pod{},
+		owned:   map[ownerKey][]*Pod{},
 		nodes:   map[netip.Addr]int{},
 		synced:  make(chan struct{}),
 		history: newHistory(c),
@@ -91,16 +98,16 @@ func (x *Index) Look(name NamespacedName, recorded netip.Addr) View {
 	return x.view(x.pods[name].pod, recorded, now)
 }
 
-// LookOwned reads the View of the one Pod that the object with this uid controls. live
-// is how many it controls that have not ended and are not being deleted: with more than
-// one, none of them is meant. With none, the View is of one that is on its way out, if
-// there is one, to say so. It does not allocate.
-func (x *Index) LookOwned(owner UID, recorded netip.Addr) (v View, live int) {
+// LookOwned reads the View of the one Pod that the object of this namespace and uid
+// controls. live is how many it controls that have not ended and are not being deleted:
+// with more than one, none of them is meant. With none, the View is of one that is on its
+// way out, if there is one, to say so. It does not allocate.
+func (x *Index) LookOwned(namespace string, owner UID, recorded netip.Addr) (v View, live int) {
 	now := time.Now()
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var target *Pod
-	for _, p := range x.owned[owner] {
+	for _, p := range x.owned[ownerKey{namespace, owner}] {
 		alive := !p.Terminal() && !p.Terminating
 		if alive {
 			live++
@@ -152,7 +159,7 @@ func (x *Index) set(name NamespacedName, next entry, at time.Time) {
 // forget takes prev out of the maps of addresses. An address that next keeps
 // holding as the same Pod does not end its tenure.
 func (x *Index) forget(prev, next *Pod, at time.Time) {
-	if owner := prev.Owner.UID; owner != "" {
+	if owner := prev.owner(); owner.uid != "" {
 		list := x.owned[owner]
 		if list = slices.DeleteFunc(list, func(p *Pod) bool { return p == prev }); len(list) == 0 {
 			delete(x.owned, owner)
@@ -190,7 +197,7 @@ func (x *Index) forget(prev, next *Pod, at time.Time) {
 
 // learn is the other half of forget.
 func (x *Index) learn(prev, next *Pod, at time.Time) {
-	if owner := next.Owner.UID; owner != "" {
+	if owner := next.owner(); owner.uid != "" {
 		x.owned[owner] = append(x.owned[owner], next)
 	}
 	for addr := range next.nodeAddrs() {

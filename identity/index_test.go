@@ -251,7 +251,7 @@ func TestRecreateThousandTimes(t *testing.T) {
 func TestLookDoesNotAllocate(t *testing.T) {
 	index := indexOf(put(pod("a", "A", running, x, v6)), put(pod("b", "B", running, x)))
 	n, addr := name("a"), netip.MustParseAddr(x)
-	if got := testing.AllocsPerRun(100, func() { index.Look(n, addr); index.LookOwned("A", addr) }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { index.Look(n, addr); index.LookOwned("ns", "A", addr) }); got != 0 {
 		t.Errorf("a look allocates %v times", got)
 	}
 }

@@ -105,9 +105,12 @@ func TestModel(t *testing.T) {
 					}
 				}
 				for _, owner := range []identity.UID{"O1", "O2", "never"} {
-					v, live := index.LookOwned(owner, netip.Addr{})
+					v, live := index.LookOwned("ns", owner, netip.Addr{})
 					if got, want := fmt.Sprint(live, m.rank(v.Pod, owner)), m.owned(owner); got != want {
 						t.Fatalf("owned by %s: %s, want %s", owner, got, want)
+					}
+					if v, live := index.LookOwned("elsewhere", owner, netip.Addr{}); v.Found || live > 0 {
+						t.Fatalf("owned by %s of another namespace: %v", owner, v.Pod)
 					}
 				}
 				if got, want := index.Size(), m.size(ips); got != want || len(index.Shared()) != want.Shared {

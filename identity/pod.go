@@ -119,6 +119,9 @@ func (p *Pod) nodeAddrs() iter.Seq[netip.Addr] {
 	}
 }
 
+// owner is the key of what controls the Pod.
+func (p *Pod) owner() ownerKey { return ownerKey{p.Namespace, p.Owner.UID} }
+
 // primary is the address that is dialled when the claim records none.
 func (p *Pod) primary() netip.Addr {
 	if len(p.IPs) == 0 {

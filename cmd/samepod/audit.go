@@ -122,6 +122,11 @@ func (f *auditFlags) audit(ctx context.Context) ([]sandbox.Record, error) {
 		if waits == nil {
 			cancel()
 			<-done
+			if len(sandboxes.All()) == 0 {
+				if err := missing(sandboxes.Feeds()); err != nil {
+					return nil, err
+				}
+			}
 			return f.inScope(sandboxes.Audit()), nil
 		}
 		select {
@@ -140,6 +145,17 @@ func notSynced(feeds []identity.FeedStatus) *identity.FeedStatus {
 		}
 	}
 	return nil
+}
+
+// missing says that no kind of an engine exists where there are no objects: most likely
+// this is not the cluster that was meant, and no clean bill.
+func missing(feeds []identity.FeedStatus) error {
+	for _, s := range feeds {
+		if s.Fault == "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing to audit: %s", feeds[0].Fault)
 }
 
 func (f *auditFlags) auditFiles(e *engine, pods *identity.Index) ([]sandbox.Record, error) {

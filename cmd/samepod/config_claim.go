@@ -15,7 +15,7 @@ type claimConfig struct {
 	UID      *uidConfig    `yaml:"uid" doc:"The uid that the Pod must have." default:"header x-samepod-expect-pod-uid"`
 	Recorded *sourceConfig `yaml:"recorded" doc:"The <ip>:<port> that the caller remembers, if it does." default:"header x-samepod-recorded"`
 	Port     *sourceConfig `yaml:"port" doc:"The port, for callers that remember no address." default:"header x-samepod-port"`
-	Allowed  *sourceConfig `yaml:"allowed" doc:"A value that must equal the target: what a verified token says that the caller may name. A header only if Envoy sets it itself, whatever the caller sends."`
+	Allowed  *sourceConfig `yaml:"allowed" doc:"A value that must equal the target: what a verified token says that the caller may name. With the dialect opensandbox it is the id of the sandbox, with agent-sandbox <namespace>/<sandbox>. A header only if Envoy sets it itself, whatever the caller sends."`
 }
 
 type sourceConfig struct {

@@ -99,8 +99,8 @@ var cases = []played{
 
 	{"6.36", "the name in two namespaces: the default one", world{object("a", "S-a"), object("a", "S-b", set("other", "metadata", "namespace")), pod("a", "U-a", "S-a", "10.0.0.1")}, sandbox.Engine{}, askA, "U-a at 10.0.0.1"},
 	{"6.36", "in another namespace only", world{object("a", "S-b", set("other", "metadata", "namespace"))}, sandbox.Engine{}, askA, "unknown"},
-	{"6.37", "OpenSandbox's id, whatever the name was made of it", world{object("sandbox-7f", "S-a", set("7f", "metadata", "labels", "opensandbox.io/id")), pod("sandbox-7f", "U-a", "S-a", "10.0.0.1")}, sandbox.Engine{}, request{"x-sandbox-id=7f"}, "U-a at 10.0.0.1"},
-	{"6.37", "one's name is another's id", world{object("a", "S-a"), object("b", "S-b", set("a", "metadata", "labels", "opensandbox.io/id"))}, sandbox.Engine{}, askA, "ambiguous"},
+	{"6.37", "OpenSandbox's id is the name for its own callers only", world{object("sandbox-7f", "S-a", set("7f", "metadata", "labels", "opensandbox.io/id")), pod("sandbox-7f", "U-a", "S-a", "10.0.0.1")}, sandbox.Engine{}, request{"x-sandbox-id=7f"}, "unknown"},
+	{"6.37", "a label takes nobody's name", world{object("a", "S-a"), object("b", "S-b", set("a", "metadata", "labels", "opensandbox.io/id")), pod("a", "U-a", "S-a", "10.0.0.1")}, sandbox.Engine{}, askA, "U-a at 10.0.0.1"},
 	{"6.38", "upper case", nil, sandbox.Engine{}, request{"x-sandbox-id=A"}, "malformed"},
 	{"6.38", "a trailing dot", nil, sandbox.Engine{}, request{"x-sandbox-id=a."}, "malformed"},
 	{"6.38", "twice", nil, sandbox.Engine{}, request{"x-sandbox-id=a;a"}, "conflict"},

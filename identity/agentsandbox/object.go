@@ -20,7 +20,6 @@ const (
 
 	warmPoolLabel     = Group + "/warm-pool-sandbox" // nobody's yet; taken away at adoption
 	podNameAnnotation = Group + "/pod-name"          // which Pod the controller tracks, if it does
-	idLabel           = "opensandbox.io/id"          // what OpenSandbox's provider calls a Sandbox
 )
 
 // Versions are the versions of [Group] that are understood, the newest first.
@@ -47,9 +46,6 @@ func Decode(object map[string]any, pinKey []byte) sandbox.Sandbox {
 	s.Unassigned = waits(o)
 	s.Expires = o.Time("spec", "shutdownTime")
 	s.Suspended = suspended(o)
-	if id := sandbox.Field[string](o, "metadata", "labels", idLabel); id != "" {
-		s.Names = []string{id}
-	}
 	if pod := sandbox.Field[string](o, "metadata", "annotations", podNameAnnotation); pod != "" {
 		s.Pods = []string{pod}
 	}
@@ -114,7 +110,9 @@ func conditions(o sandbox.Object, s *sandbox.Sandbox) {
 	}
 }
 
-// Queries find every Sandbox that a claim may mean.
+// Queries find the Sandbox that a claim means. It has no other name: OpenSandbox's server
+// labels those that it makes with an id, but its callers are of another dialect, and whoever
+// may label a Sandbox here would make another's name ambiguous.
 func Queries(c identity.Claim) []sandbox.Query {
-	return []sandbox.Query{{Name: c.Sandbox}, {Label: idLabel, Value: c.Sandbox}}
+	return []sandbox.Query{{Name: c.Sandbox}}
 }

@@ -17,7 +17,7 @@ import (
 func TestDecode(t *testing.T) {
 	want := sandbox.Sandbox{
 		NamespacedName: named("a"), UID: "S-a", Version: "1", Kind: agentsandbox.Kind,
-		Names: []string{"7f"}, Pods: []string{"a"}, Generation: seconds(t0),
+		Pods: []string{"a"}, Generation: seconds(t0),
 		Expires:   time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC),
 		Published: []netip.Addr{netip.MustParseAddr("10.0.0.1"), {}, netip.MustParseAddr("fd00::1")},
 		Pin:       pin0,
@@ -111,7 +111,7 @@ func TestMalformed(t *testing.T) {
 }
 
 func TestQueries(t *testing.T) {
-	want := []sandbox.Query{{Name: "a"}, {Label: "opensandbox.io/id", Value: "a"}}
+	want := []sandbox.Query{{Name: "a"}}
 	if diff := cmp.Diff(want, agentsandbox.Queries(identity.Claim{Sandbox: "a"})); diff != "" {
 		t.Error(diff)
 	}

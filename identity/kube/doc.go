@@ -6,7 +6,7 @@
 // server's order and before the next event is read; guard.go ends a watch that is
 // silent or speaks nonsense. They serve every kind of object; what differs is in kind.go,
 // feed.go (where it goes), pod.go (which parts of a Pod are read) and resource.go (the
-// kinds of CRDs, which come and go). live.go asks the API server itself.
+// kinds of CRDs, which come and go). live.go and find.go ask the API server itself.
 //
 // There is no informer, and no store of Pods beside the index: client-go's
 // Reflector, which is the half of an informer that lists and watches, writes

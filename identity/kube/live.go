@@ -5,17 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -30,11 +26,6 @@ const (
 	// call that ran out of time makes the connections suspect. A read takes some
 	// milliseconds.
 	patience = 100 * time.Millisecond
-	// mostFound bounds what one question of [Live.Find] is answered with: two are
-	// ambiguous already, and tenants can label as many objects as they like.
-	mostFound = 10
-	// mostQuestions bounds how many of them are under way for one claim.
-	mostQuestions = 8
 )
 
 // LiveKind is a kind of sandboxes that [Live] reads.
@@ -55,6 +46,7 @@ type Live struct {
 	objects          engineClient
 	pods             corev1client.PodsGetter
 	closeConnections func()
+	budget           *rate.Limiter             // of questions of [Live.Find]
 	answered         atomic.Pointer[time.Time] // when the API server last answered any call
 }
 
@@ -77,7 +69,7 @@ func NewLive(o Options, kinds []LiveKind, scope []string) (*Live, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", config.Host, err)
 	}
-	l := &Live{kinds: kinds, namespaces: scope, keep: o.Keep, objects: objects, pods: pods, closeConnections: closeConnections}
+	l := &Live{kinds: kinds, namespaces: scope, keep: o.Keep, objects: objects, pods: pods, closeConnections: closeConnections, budget: rate.NewLimiter(questionsPerSecond, 2*questionsPerSecond)}
 	l.answered.Store(&time.Time{})
 	return l, nil
 }
@@ -145,91 +137,6 @@ func (l *Live) Pod(ctx context.Context, name identity.NamespacedName) (p identit
 		return p, false, mapped(err)
 	}
 	return p, true, nil
-}
-
-// Find implements [sandbox.Live].
-func (l *Live) Find(ctx context.Context, c identity.Claim) ([]sandbox.Sandbox, error) {
-	namespaces := l.namespaces
-	switch {
-	case namespaces == nil:
-		namespaces = []string{c.Namespace}
-	case c.Namespace != "" && !slices.Contains(namespaces, c.Namespace):
-		return nil, nil
-	case c.Namespace != "":
-		namespaces = []string{c.Namespace}
-	}
-	var group errgroup.Group
-	group.SetLimit(mostQuestions)
-	var answers []*[]sandbox.Sandbox
-	for _, k := range l.kinds {
-		for _, q := range k.Queries(c) {
-			options, possible := listOptions(q)
-			if !possible {
-				continue
-			}
-			for _, namespace := range namespaces {
-				answer := new([]sandbox.Sandbox)
-				answers = append(answers, answer)
-				group.Go(func() (err error) {
-					*answer, err = l.list(ctx, k, namespace, options)
-					return err
-				})
-			}
-		}
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return distinct(answers), nil
-}
-
-// distinct joins answers: a sandbox may answer to several questions.
-func distinct(answers []*[]sandbox.Sandbox) []sandbox.Sandbox {
-	var all []sandbox.Sandbox
-	for _, answer := range answers {
-		for _, s := range *answer {
-			if !slices.ContainsFunc(all, func(other sandbox.Sandbox) bool { return other.UID == s.UID }) {
-				all = append(all, s)
-			}
-		}
-	}
-	return all
-}
-
-// listOptions are those of a list that answers q. What no object can be labelled with is
-// not asked for.
-func listOptions(q sandbox.Query) (options metav1.ListOptions, possible bool) {
-	options.Limit = mostFound
-	if q.Name != "" {
-		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, q.Name).String()
-		return options, true
-	}
-	is, err := labels.NewRequirement(q.Label, selection.Equals, []string{q.Value})
-	if err != nil {
-		return options, false
-	}
-	options.LabelSelector = is.String()
-	return options, true
-}
-
-func (l *Live) list(ctx context.Context, k LiveKind, namespace string, options metav1.ListOptions) ([]sandbox.Sandbox, error) {
-	list, err := ask(ctx, l, k, func(ctx context.Context, version string) (*unstructured.UnstructuredList, error) {
-		return l.objects.objects(k.Resource, version, namespace).List(ctx, options)
-	})
-	if none(err) {
-		return nil, nil
-	}
-	if err == nil {
-		err = k.checkList(list)
-	}
-	if err != nil {
-		return nil, mapped(err)
-	}
-	all := make([]sandbox.Sandbox, len(list.Items))
-	for i, item := range list.Items {
-		all[i] = k.Decode(item.Object)
-	}
-	return all, nil
 }
 
 func (l *Live) kind(owner string) (LiveKind, error) {

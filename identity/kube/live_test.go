@@ -141,6 +141,28 @@ func TestLiveRequests(t *testing.T) {
 	}
 }
 
+// TestFindBudget: made up names cost the API server no more in a scope of many namespaces
+// than in one.
+func TestFindBudget(t *testing.T) {
+	scope := make([]string, 100)
+	for i := range scope {
+		scope[i] = fmt.Sprint("ns-", i)
+	}
+	e := newEngineServer("v2", "v1")
+	l := newLive(t, e, scope)
+	began, busy := time.Now(), 0
+	for range 50 {
+		if _, err := l.Find(t.Context(), identity.Claim{Sandbox: "a"}); errors.Is(err, sandbox.ErrBusy) {
+			busy++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	if n, most := len(e.asked("")), questionsPerSecond*(2+int(time.Since(began)/time.Second)+1); busy == 0 || n == 0 || n > most {
+		t.Errorf("%d of 50 are refused, %d questions; want no more than %d", busy, n, most)
+	}
+}
+
 // TestLiveAnswers: an object that does not exist, a kind that does not, and an API server
 // that does not say are three things.
 func TestLiveAnswers(t *testing.T) {

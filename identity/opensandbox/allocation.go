@@ -32,12 +32,17 @@ func allocate(o sandbox.Object, s *sandbox.Sandbox) {
 		return
 	}
 	given := pods(o, s.Namespace, annotationAllocStatus)
-	gone := slices.Concat(pods(o, s.Namespace, annotationRelease).Pods, pods(o, s.Namespace, annotationReleased).Pods)
+	gone := map[string]bool{}
+	for _, pod := range slices.Concat(pods(o, s.Namespace, annotationRelease).Pods, pods(o, s.Namespace, annotationReleased).Pods) {
+		gone[pod] = true
+	}
+	seen := map[string]bool{}
 	for _, pod := range given.Pods {
 		switch {
-		case slices.Contains(gone, pod), given.PoolRef != "" && given.PoolRef != s.Pool:
+		case gone[pod], given.PoolRef != "" && given.PoolRef != s.Pool:
 			s.Released = true
-		case !slices.Contains(s.Pods, pod):
+		case !seen[pod]:
+			seen[pod] = true
 			s.Pods = append(s.Pods, pod)
 		}
 	}

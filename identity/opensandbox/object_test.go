@@ -2,6 +2,7 @@ package opensandbox_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,16 @@ func TestDecode(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, identity.Secret(""))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.rule, diff)
+		}
+	}
+}
+
+// TestFaultsAreShort: whoever writes an object does not fill the log of each request for it.
+func TestFaultsAreShort(t *testing.T) {
+	long := strings.Repeat("X", 100_000)
+	for _, edit := range []func(map[string]any){both(pooled("p"), given(long)), expires(long)} {
+		if got := opensandbox.Decode(object("a", edit), nil).Malformed; got == "" || len(got) > 500 {
+			t.Errorf("%d bytes: %.300s", len(got), got)
 		}
 	}
 }

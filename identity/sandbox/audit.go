@@ -21,7 +21,8 @@ const (
 	HoldDead
 	// HoldUnreadable says that it is no address.
 	HoldUnreadable
-	// HoldShared says that the sandbox's own Pod and another hold it.
+	// HoldShared says that the sandbox's own Pod and another hold it, or that another
+	// sandbox claims its Pod too.
 	HoldShared
 	// HoldReassigned says that a stranger's Pod holds it: who dials it is answered by
 	// somebody else's container.
@@ -72,9 +73,11 @@ func (x *Index) hold(s *Sandbox, addr netip.Addr) (Hold, identity.Holder) {
 	var own, stranger identity.Holder
 	for _, p := range x.pods.Holders(addr) {
 		holder := identity.Holder{NamespacedName: p.NamespacedName, UID: p.UID}
-		if x.owns(s, &p) {
+		owns := x.owns(s, &p)
+		if owns {
 			own = holder
-		} else {
+		}
+		if !owns || x.claimed(s, &p) {
 			stranger = holder
 		}
 	}
@@ -91,8 +94,18 @@ func (x *Index) hold(s *Sandbox, addr netip.Addr) (Hold, identity.Holder) {
 
 // owns reports whether the Pod is one of the sandbox, of which it may have several.
 func (x *Index) owns(s *Sandbox, p *identity.Pod) bool {
+	if p.Namespace != s.Namespace {
+		return false
+	}
 	if s.Pool == "" {
 		return p.Owner.UID == s.UID && p.Owner.Kind == s.Kind
 	}
-	return p.Namespace == s.Namespace && slices.Contains(s.Pods, p.Name) && p.Owner.Kind == x.engine.PoolKind && p.Owner.Name == s.Pool
+	return slices.Contains(s.Pods, p.Name) && p.Owner.Kind == x.engine.PoolKind && p.Owner.Name == s.Pool
+}
+
+// claimed reports whether another sandbox claims a Pod of a Pool that s has.
+func (x *Index) claimed(s *Sandbox, p *identity.Pod) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.ContainsFunc(x.claims[p.NamespacedName], func(other *Sandbox) bool { return other.UID != s.UID })
 }

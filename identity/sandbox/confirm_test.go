@@ -29,6 +29,7 @@ func TestConfirm(t *testing.T) {
 		{"two that the watch has not seen yet", []any{own}, []any{box("a"), box("a", elsewhere, uid("S-x"))}, identity.SandboxAmbiguous},
 		{"handed on without a trace", []any{box("a", pooled("noop", "p-1")), given}, []any{box("a", pooled("noop"), released, version("11"))}, identity.Releasing},
 		{"still its own", []any{box("a", pooled("noop", "p-1")), given}, []any{box("a", pooled("noop", "p-1"))}, identity.Bound},
+		{"not called so any more", []any{box("b", called("a"), pooled("noop", "p-1")), given}, []any{box("b", pooled("noop", "p-1"), version("11"))}, identity.SandboxGone},
 		{"deleted", []any{box("a", pooled("noop", "p-1")), given}, nil, identity.SandboxGone},
 		{"built again under its name", []any{box("a", pooled("noop", "p-1")), given}, []any{box("a", uid("S-new"), pooled("noop"), version("30"))}, identity.NotAssigned},
 		{"claimed by somebody else by now", []any{box("a", pooled("noop", "p-1")), given, box("b", pooled("noop", "p-1"))}, []any{box("a", pooled("noop", "p-1"))}, identity.PodShared},
@@ -74,6 +75,7 @@ func TestPinning(t *testing.T) {
 		{"the Pod is gone", annotate, []any{box("a")}, identity.NotAssigned, identity.PinWanted, ""},
 		{"the Pod was built again", annotate, []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), podUID("P-new"))}, identity.NotAssigned, identity.PinWanted, ""},
 		{"the Pod has ended", annotate, []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), failed)}, identity.NotAssigned, identity.PinWanted, ""},
+		{"the Pod does not run yet", annotate, []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), pending)}, identity.NotAssigned, identity.PinWanted, ""},
 		{"the Pod is being deleted", annotate, []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), terminating)}, identity.NotAssigned, identity.PinWanted, ""},
 	} {
 		e := engine()
@@ -178,6 +180,50 @@ func TestPinsInMemory(t *testing.T) {
 		w.apply(box("a", uid("S-new")), pod("a-0", "10.0.0.2", ownedBy("a"), podUID("P-new"), func(p *identity.Pod) { p.Owner.UID = "S-new" }))
 		check(t, tc.rule+": another sandbox of the name", w.index.Target(claim("a")).Pin, identity.PinWanted)
 	}
+}
+
+// TestPinsInMemoryInstead: a pin that is over stays on the object where it must not be
+// written. The one in its place counts.
+func TestPinsInMemoryInstead(t *testing.T) {
+	over := box("a", pinned("P-old", 0), generation(3))
+	e := engine()
+	e.Pins = annotate
+	api := serve(over, pod("a-0", "10.0.0.1", ownedBy("a")))
+	api.refuse = sandbox.ErrForbidden
+	e.Live = api
+	w := newWorld(e, over, pod("a-0", "10.0.0.1", ownedBy("a")))
+	if got, err := confirm(w); got.Pin != identity.PinHolds || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	check(t, "the next check", w.index.Target(claim("a")).Pin, identity.PinHolds)
+	w.apply(pod("a-0", "10.0.0.2", ownedBy("a"), podUID("P-new")))
+	check(t, "rebuilt", w.index.Target(claim("a")).Pin, identity.PinBroken)
+	w.apply(box("a", pinned("P-new", 3), generation(3)))
+	check(t, "pinned on the object after all", w.index.Target(claim("a")).Pin, identity.PinHolds)
+}
+
+// TestPinInMemoryRace: the Pod is rebuilt while it is pinned, and another check pins the
+// new one first. That pin stays.
+func TestPinInMemoryRace(t *testing.T) {
+	own, rebuilt := pod("a-0", "10.0.0.1", ownedBy("a")), pod("a-0", "10.0.0.2", ownedBy("a"), podUID("P-new"))
+	e := engine()
+	e.Pins = annotate
+	api := serve(box("a"), own)
+	api.refuse = sandbox.ErrForbidden
+	e.Live = api
+	w := newWorld(e, box("a"), own)
+	api.between = func() {
+		api.between = nil
+		api.pods[own.NamespacedName] = rebuilt
+		w.apply(rebuilt)
+		if got, err := confirm(w); got.Pin != identity.PinHolds || got.View.Pod.UID != "P-new" || err != nil {
+			t.Errorf("the faster one: %+v, %v", got, err)
+		}
+	}
+	if got, err := confirm(w); got.Pin != identity.PinHolds || got.View.Pod.UID != "P-new" || err != nil {
+		t.Errorf("the slower one: %+v, %v", got, err)
+	}
+	check(t, "afterwards", w.index.Target(claim("a")).Pin, identity.PinHolds)
 }
 
 // TestBusy: names that anybody can make up cannot make the API server busy.

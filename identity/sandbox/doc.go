@@ -8,7 +8,8 @@
 // writes the [Pin] against which "still the same Pod" is measured from then on.
 //
 // Read sandbox.go and pin.go (the values), feed.go and index.go (what is known),
-// target.go (what it means), confirm.go (the reads and the pin).
+// target.go (what it means), confirm.go and shared.go (the reads
+// and the pin).
 //
 // The package knows no engine, no Kubernetes client and no Envoy: what is particular to
 // an engine is in [Engine].

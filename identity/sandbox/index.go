@@ -18,9 +18,12 @@ type Index struct {
 	engine Engine
 	pods   *identity.Index
 	pins   *memory
-	reads  chan struct{} // one for each live read under way
-	finds  *rate.Limiter // of reads for names that are not known
-	unkept atomic.Bool   // a pin had to be kept in memory
+	unkept atomic.Bool // a pin had to be kept in memory
+
+	reads   atomic.Int32                // live ones under way
+	gets    *shared[getKey, []*Sandbox] // empty for one that does not exist
+	pinning *shared[pinKey, string]     // why there is nothing to pin
+	finds   *rate.Limiter               // of reads for names that are not known
 
 	mu     sync.RWMutex
 	names  map[string][]*Sandbox                  // no empty slices
@@ -39,7 +42,8 @@ const (
 // NewIndex makes an Index of the sandboxes of an engine, whose Pods are in pods.
 func NewIndex(e Engine, pods *identity.Index) *Index {
 	return &Index{
-		engine: e, pods: pods, pins: newMemory(), reads: make(chan struct{}, mostReads), finds: rate.NewLimiter(findsPerSecond, 2*findsPerSecond),
+		engine: e, pods: pods, pins: newMemory(),
+		gets: newShared[getKey, []*Sandbox](), pinning: newShared[pinKey, string](), finds: rate.NewLimiter(findsPerSecond, 2*findsPerSecond),
 		names:  map[string][]*Sandbox{},
 		claims: map[identity.NamespacedName][]*Sandbox{},
 		pools:  map[identity.NamespacedName]Recycle{},

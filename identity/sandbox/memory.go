@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"sync"
+
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/samepod/samepod/identity"
@@ -12,23 +14,38 @@ const mostPins = 100_000
 
 // memory keeps pins where the engine's objects cannot: a restart forgets them, and
 // other replicas do not know them.
-type memory struct{ pins *lru.Cache[identity.UID, Pin] }
+type memory struct {
+	mu   sync.Mutex // for who reads and then writes
+	pins *lru.Cache[identity.UID, kept]
+}
+
+// kept is a pin in the place of the one that its object has, which may be none.
+type kept struct{ instead, pin Pin }
 
 func newMemory() *memory {
-	cache, err := lru.New[identity.UID, Pin](mostPins)
+	cache, err := lru.New[identity.UID, kept](mostPins)
 	if err != nil {
 		panic(err) // the size is positive
 	}
-	return &memory{cache}
+	return &memory{pins: cache}
 }
 
-// of is the pin of s: that of its object, or else the remembered one.
+// of is the pin of s: the remembered one, unless its object got another one since.
 func (m *memory) of(s *Sandbox) Pin {
-	if s.Pin != (Pin{}) || s.PinFault != "" {
-		return s.Pin
+	if k, ok := m.pins.Get(s.UID); ok && k.instead == s.Pin && s.PinFault == "" {
+		return k.pin
 	}
-	p, _ := m.pins.Get(s.UID)
-	return p
+	return s.Pin
 }
 
-func (m *memory) keep(p Pin) { m.pins.Add(p.Sandbox, p) }
+// keep makes p the pin of s if one is wanted still: another check may have been faster,
+// with another Pod.
+func (m *memory) keep(s *Sandbox, p Pin, wanted func(Pin) bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !wanted(m.of(s)) {
+		return false
+	}
+	m.pins.Add(s.UID, kept{s.Pin, p})
+	return true
+}

@@ -122,7 +122,7 @@ func (x *Index) recorded(s *Sandbox) (addr netip.Addr, published bool) {
 // owned finds the Pod of a sandbox that controls its own.
 func (x *Index) owned(t *identity.Target, s *Sandbox, recorded netip.Addr) {
 	var live int
-	t.View, live = x.pods.LookOwned(s.UID, recorded)
+	t.View, live = x.pods.LookOwned(s.Namespace, s.UID, recorded)
 	switch {
 	case live > 1:
 		t.State, t.Why = identity.SandboxAmbiguous, "it controls several live Pods"

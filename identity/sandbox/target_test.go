@@ -48,6 +48,8 @@ func TestTarget(t *testing.T) {
 		{"two live Pods", identity.SandboxAmbiguous, "P-a-1", []any{box("a"), own, pod("a-1", "10.0.0.2", ownedBy("a"))}},
 		{"one live Pod beside one that has ended", identity.Bound, "P-a-1", []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), failed), pod("a-1", "10.0.0.2", ownedBy("a"))}},
 		{"one live Pod beside one that is being deleted", identity.Bound, "P-a-1", []any{box("a"), pod("a-1", "10.0.0.2", ownedBy("a")), pod("a-0", "10.0.0.1", ownedBy("a"), terminating)}},
+		{"a Pod elsewhere that calls it its owner", identity.NotAssigned, none, []any{box("a"), pod("e", "10.0.0.1", ownedBy("a"), podElsewhere)}},
+		{"its own Pod, and one elsewhere that calls it its owner", identity.Bound, "P-a-0", []any{box("a"), own, pod("e", "10.0.0.2", ownedBy("a"), podElsewhere)}},
 		{"only a Pod that has ended", identity.Bound, "P-a-0", []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), failed)}},
 		{"a controller of another kind with the same uid", identity.PodForeign, "P-a-0", []any{box("a"), pod("a-0", "10.0.0.1", ofPool("del"), func(p *identity.Pod) { p.Owner.UID = "S-a" })}},
 		{"the engine's own marks refuse", identity.PodForeign, "P-a-0", []any{box("a"), pod("a-0", "10.0.0.1", ownedBy("a"), marked)}},

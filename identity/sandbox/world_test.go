@@ -48,8 +48,10 @@ func ofPool(pool string) podOption {
 		p.Owner = identity.Owner{Kind: poolKind, Name: pool, UID: identity.UID("L-" + pool)}
 	}
 }
+func podElsewhere(p *identity.Pod)    { p.Namespace = "other" }
 func podUID(u identity.UID) podOption { return func(p *identity.Pod) { p.UID = u } }
 func failed(p *identity.Pod)          { p.Phase = identity.PhaseFailed }
+func pending(p *identity.Pod)         { p.Phase = identity.PhasePending }
 func terminating(p *identity.Pod)     { p.Terminating = true }
 func restarted(p *identity.Pod)       { p.Container = "x://2" }
 func marked(p *identity.Pod)          { p.Marks = map[string]string{"foreign": ""} }
