@@ -29,13 +29,15 @@ test-waits: ## the part of the lab that waits for the bounds of the service
 	$(TIMED) go test -race -count=1 -timeout 20m -run $(WAITS) ./lab
 
 .PHONY: test-mutants
-test-mutants: ## break each safety property; six at once, since many wait for their test to give up
-	$(TIMED) nice go test -count=1 -parallel 6 -timeout 20m ./lab/mutants
+test-mutants: ## break each safety property; four at once, since many wait for their test to give up
+	$(TIMED) nice go test -count=1 -parallel 4 -timeout 20m ./lab/mutants
 
 .PHONY: test-deploy
-test-deploy: ## the chart on the API server, and a release, built twice
+test-deploy: ## the chart on the API server, a release, built twice, rules and dashboard on Prometheus
 	$(TIMED) nice go -C deploy vet ./...
 	$(TIMED) nice go -C deploy test -count=1 -timeout 30m ./...
+	$(TIMED) nice go -C deploy/monitoring/sloth test ./...
+	$(TIMED) nice go -C deploy/monitoring test -timeout 30m ./...
 
 .PHONY: tools
 tools: ## get the Envoys and the sandbox engines' programs, and build etcd, kube-apiserver and runsc
@@ -45,6 +47,8 @@ tools: ## get the Envoys and the sandbox engines' programs, and build etcd, kube
 lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangci.yml says
 	.cache/bin/golangci-lint-$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	cd deploy && ../.cache/bin/golangci-lint-$(GOLANGCI_LINT) run --allow-parallel-runners ./...
+	cd deploy/monitoring && ../../.cache/bin/golangci-lint-$(GOLANGCI_LINT) run --allow-parallel-runners ./...
+	cd deploy/monitoring/sloth && ../../../.cache/bin/golangci-lint-$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 
 .cache/bin/golangci-lint-$(GOLANGCI_LINT):
 	@echo "building golangci-lint $(GOLANGCI_LINT) (minutes, the first time)"
@@ -55,7 +59,7 @@ lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangc
 fuzz: ## run every fuzzer for 30 s
 	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse identity/sandbox:Pin \
 		identity/opensandbox:Route identity/opensandbox:Decode identity/opensandbox:Keys identity/agentsandbox:Route identity/agentsandbox:Decode \
-		authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config \
+		authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config creation:ParseCause \
 		node:Classify node:ScanLog node:Configuration node:Versions node:Explain; do \
 		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
@@ -67,6 +71,7 @@ bench: ## what a check costs, what reading a list of Pods costs, and 10 MB of lo
 golden: ## write the goldens and the generated parts of the documents
 	go test ./envoy -run Golden -update
 	go test ./cmd/samepod -run Docs -update
+	go -C deploy/monitoring/sloth test -update
 
 .PHONY: size
 size: ## what a samepod costs that watches 1 000, 20 000 and 100 000 Pods (half an hour)

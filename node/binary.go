@@ -1,14 +1,13 @@
 package node
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+	"syscall"
 )
 
 // usualPath is where binaries are looked for if the environment of containerd may
@@ -70,58 +69,58 @@ func (x *examination) runscVersion(c Containerd) (v RunscVersion, how string) {
 	return x.versionOf(path)
 }
 
-// versionOf asks a binary of gVisor, or where it must not be run looks into it.
+// versionOf asks a binary of gVisor. Looking into it is no way: runsc has others in
+// itself, which are stamped with releases of their own.
 func (x *examination) versionOf(path string) (v RunscVersion, how string) {
-	if x.options.Ask == nil {
-		text, err := x.release(path)
-		if err != nil {
-			return RunscVersion{}, path + " unknown: " + err.Error()
-		}
-		v = ParseRunscVersion(text)
-		return v, fmt.Sprintf("%s %v: %q is in its bytes", path, v, text)
-	}
-	text, err := x.options.Ask(x.ctx, path)
+	line, err := x.ask(path)
 	if err != nil {
 		return RunscVersion{}, path + " unknown: " + err.Error()
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	v = ParseRunscVersion(line)
 	return v, fmt.Sprintf("%s %v: it prints %q", path, v, line)
 }
 
-// mostBinary bounds how much of a binary is looked through. runsc has about 90 MB.
-const mostBinary = 512 << 20
-
-var stamp = regexp.MustCompile(`release-20\d{6}\.\d+`)
-
-// release finds the release that is stamped into a binary. Several are none.
-func (x *examination) release(path string) (string, error) {
-	f, _, err := x.host.open(path)
+// ask returns the first line that a binary prints with --version.
+func (x *examination) ask(path string) (string, error) {
+	if x.options.Ask == nil {
+		return "", errors.New("it was not run")
+	}
+	walk, err := x.host.Walk(path)
+	if err == nil {
+		err = x.host.owned(walk.Canonical)
+	}
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	found := ""
-	r := bufio.NewReaderSize(io.LimitReader(f, mostBinary), 1<<20)
-	const overlap = 64
-	for {
-		window, err := r.Peek(1 << 20)
-		for _, m := range stamp.FindAll(window, -1) {
-			date := string(m[:len("release-20260520")]) + ".0"
-			if found != "" && found != date {
-				return "", fmt.Errorf("%s: has the stamps of %s and of %s", path, found, date)
-			}
-			found = date
-		}
-		if err != nil {
-			break // its end, or what cannot be read
-		}
-		if _, err := r.Discard(len(window) - overlap); err != nil {
-			break
+	text, err := x.options.Ask(x.ctx, x.host.onDisk(walk.Canonical))
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return printable([]byte(line)), err
+}
+
+// owned refuses to run what somebody else than the owner of the node may have put
+// there: a process may call itself containerd, and have any PATH.
+func (h Host) owned(canonical string) error {
+	owner, _, err := h.ownerOf("/")
+	for path := canonical; err == nil && path != "/"; path = filepath.Dir(path) {
+		uid, mode, statErr := h.ownerOf(path)
+		switch {
+		case statErr != nil:
+			err = statErr
+		case uid != owner || mode.Perm()&0o022 != 0:
+			err = fmt.Errorf("it was not run: others may write %s", path)
 		}
 	}
-	if found == "" {
-		return "", fmt.Errorf("%s: has no stamp of a release", path)
+	return err
+}
+
+func (h Host) ownerOf(canonical string) (uid uint32, mode fs.FileMode, err error) {
+	info, err := os.Lstat(h.onDisk(canonical))
+	if err != nil {
+		return 0, 0, err
 	}
-	return found, nil
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0, fmt.Errorf("%s: has no owner", canonical)
+	}
+	return stat.Uid, info.Mode(), nil
 }

@@ -52,8 +52,8 @@ type Options struct {
 	Logs []string
 	// Ignore are the IDs of checks to be left out.
 	Ignore []string
-	// Ask runs a binary of the node with --version. Nil where it must not be run, such
-	// as on another node's disk.
+	// Ask runs a binary with --version, by its path for this process. Nil where none
+	// must be run: see [Host.MayRun].
 	Ask func(ctx context.Context, binary string) (string, error)
 	// Now is the time by which a log of the future is known.
 	Now time.Time

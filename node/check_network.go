@@ -170,7 +170,7 @@ func checkCgroupDriver(x *examination) []Finding {
 	return x.each(func(c Containerd) []Finding {
 		var all []Finding
 		for _, h := range c.Handlers {
-			if h.Ignored || !strings.Contains(h.RuntimeType, "runc") {
+			if h.Ignored || h.File == dockerConfig || !strings.Contains(h.RuntimeType, "runc") {
 				continue
 			}
 			if (h.SystemdCgroup == "true") != systemd {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,16 +51,22 @@ func judgeRunsc(v RunscVersion, how string) Finding {
 }
 
 func (x *examination) judgeContainerd(c Containerd, runsc RunscVersion) Finding {
-	text := x.options.ContainerdVersion
-	if text == "" && x.options.Ask != nil {
-		if path, err := x.look(c, "containerd"); err == nil {
-			text, _ = x.options.Ask(x.ctx, path)
+	line, err := x.options.ContainerdVersion, error(nil)
+	if line == "" {
+		var path string
+		if path, err = x.look(c, "containerd"); err == nil {
+			line, err = x.ask(path)
 		}
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	v := ParseContainerdVersion(line)
 	evidence := []string{fmt.Sprintf("containerd %v: %q", v, line)}
+	if err != nil {
+		evidence = []string{err.Error()}
+	}
+	i := slices.IndexFunc(c.Files, func(f File) bool { return f.Version >= 3 })
 	switch {
+	case !v.Known() && i >= 0 && c.PID != 0:
+		return Finding{Severity: OK, Found: "containerd 2.0 or newer: it runs with a configuration of version 3 or newer", Evidence: []string{c.Files[i].Path}}
 	case !v.Known():
 		return Finding{Severity: Unknown, Found: "the version of containerd is not known", Evidence: evidence, Consequence: "Whether it speaks the protocol of the shim, and which plugin ids it knows, cannot be told.", Remedy: "Give what it prints by --containerd-version."}
 	case v.Before(1, 7) && runsc.Date >= 20260101:

@@ -13,7 +13,7 @@ import (
 
 func examine(t *testing.T, disk tree, change ...func(*Options)) Report {
 	t.Helper()
-	o := Options{ContainerdVersion: "containerd github.com/containerd/containerd/v2 v2.2.2 x", Now: time.Now()}
+	o := Options{ContainerdVersion: "containerd github.com/containerd/containerd/v2 v2.2.2 x", Now: time.Now(), Ask: prints}
 	for _, f := range change {
 		f(&o)
 	}
@@ -22,6 +22,12 @@ func examine(t *testing.T, disk tree, change ...func(*Options)) Report {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// prints is what a binary of a tree prints: its text.
+func prints(_ context.Context, binary string) (string, error) {
+	text, err := os.ReadFile(binary)
+	return string(text), err
 }
 
 // worst is the worst finding of a check.
@@ -55,7 +61,7 @@ func TestChecks(t *testing.T) {
 	}
 	state := func(path string) tree { return tree{"/proc/700/cmdline": "containerd\x00--state\x00" + path + "\x00"} }
 	runsc := func(release string) tree {
-		return tree{"/usr/bin/runsc": "\x7fELF " + release + "\x00", "/usr/bin/containerd-shim-runsc-v1": "\x7fELF " + release + "\x00"}
+		return tree{"/usr/bin/runsc": "runsc version " + release, "/usr/bin/containerd-shim-runsc-v1": "runsc version " + release}
 	}
 	toml := func(text string) tree { return tree{"/etc/containerd/runsc.toml": text} }
 	for name, tc := range map[string]struct {
@@ -78,6 +84,8 @@ func TestChecks(t *testing.T) {
 		"nothing is proven":         {state("/later"), "state-proof", Unknown, "only / exists"},
 		"a relative state":          {state("run/containerd"), "state-symlink", Unknown, "not an absolute path"},
 		"dockerd":                   {tree{"/proc/700/cmdline": "containerd\x00--config\x00/var/run/docker/containerd/containerd.toml\x00", "/run/docker/containerd/containerd.toml": "state = '/var/run/docker/containerd/daemon'\n" + config3, "/run/docker/containerd/daemon": "dir"}, "state-symlink", Failure, "dockerd with --exec-root /run/docker"},
+		"docker's own runtimes":     {tree{"/proc/700/cmdline": "containerd\x00--config\x00/var/run/docker/containerd/containerd.toml\x00", "/run/docker/containerd/containerd.toml": "state = '/var/run/docker/containerd/daemon'\n", "/run/docker/containerd/daemon": "dir", "/etc/docker/daemon.json": `{"runtimes": {"g": {"path": "/usr/bin/runsc"}}}`}, "state-symlink", Failure, "/var/run -> /run"},
+		"an unread daemon.json":     {tree{"/proc/700/cmdline": "containerd\x00--config\x00/var/run/docker/containerd/containerd.toml\x00", "/run/docker/containerd/containerd.toml": "", "/etc/docker/daemon.json": "{"}, "state-symlink", Unknown, "daemon.json"},
 		"k0s":                       {tree{"/proc/700/cmdline": "containerd\x00--config\x00/etc/k0s/containerd.toml\x00--state\x00/var/lib/k0s/run/containerd\x00", "/etc/k0s/containerd.toml": config3, "/var/lib/k0s": "-> /data/k0s", "/data/k0s/run/containerd": "dir"}, "state-symlink", Failure, "/var/lib/k0s -> /data/k0s"},
 		"no runsc":                  {tree{"/etc/containerd/config.toml": "version = 3\n"}, "state-symlink", Skipped, "no runtime"},
 		"an unread configuration":   {tree{"/etc/containerd/config.toml": "version = \n"}, "state-symlink", Unknown, "not all was read"},
@@ -92,12 +100,11 @@ func TestChecks(t *testing.T) {
 		"root in a loop":            {tree{"/var/lib/containerd": "-> containerd"}, "root-symlink", Unknown, ""},
 		"the fix is no fix":         {nil, "versions", Info, "its fix is for bundles without mounts"},
 		"the broken release":        {runsc("release-20260520.0"), "versions", Warning, "EROFS"},
-		"no release":                {runsc("VERSION_MISSING"), "versions", Unknown, "has no stamp"},
-		"two releases":              {runsc("release-20260520.0 release-20260817.0"), "versions", Unknown, "has the stamps"},
+		"no release":                {runsc("VERSION_MISSING"), "versions", Unknown, "it prints \"runsc version VERSION_MISSING\""},
 		"no shim":                   {tree{"/usr/bin/containerd-shim-runsc-v1": "absent"}, "binaries", Failure, "containerd-shim-runsc-v1 is missing"},
 		"runsc is a directory":      {tree{"/usr/bin/runsc": "dir"}, "binaries", Failure, "not an executable file"},
 		"PATH is not known":         {tree{"/usr/bin/runsc": "absent", "/proc/700/environ": ""}, "binaries", Unknown, "which PATH containerd has is not known"},
-		"shim and runsc":            {tree{"/usr/bin/runsc": "release-20260706.0"}, "binaries", Warning, "the shim is of 20260817, runsc of 20260706"},
+		"shim and runsc":            {tree{"/usr/bin/runsc": "runsc version release-20260706.0"}, "binaries", Warning, "the shim is of 20260817, runsc of 20260706"},
 		"runtime_path":              {config("runtime_type = 'io.containerd.runsc.v1'", "runtime_type = 'io.containerd.runsc.v1'\n  runtime_path = '/opt/shim'"), "binaries", Failure, "/opt/shim"},
 		"the old plugin id":         {tree{"/etc/containerd/config.toml": strings.Replace(handlers2, "version = 2", "version = 3", 1)}, "handlers", Failure, oldCRI},
 		"debug at top level":        {toml("debug = true\n"), "runsc-config", Warning, `debug = "true"`},
@@ -136,6 +143,23 @@ func TestChecks(t *testing.T) {
 		}
 		if f.Severity.AtLeast(Warning) && (f.Found == "" || f.Remedy == "" || f.Severity != Unknown && f.Consequence == "") {
 			t.Errorf("%s: not a whole finding: %+v", name, f)
+		}
+	}
+}
+
+// TestContainerdVersion2: a containerd that runs with a configuration of version 3 is
+// not older than 2.0, whatever it prints; a file that nobody runs with says nothing.
+func TestContainerdVersion2(t *testing.T) {
+	silent := func(o *Options) { o.ContainerdVersion = "" }
+	if f := examine(t, healthy, silent).worst("versions"); f.Severity != Info {
+		t.Errorf("%+v", f)
+	}
+	for name, disk := range map[string]tree{
+		"version 2":  {"/etc/containerd/config.toml": handlers2},
+		"no process": {"/proc/700/comm": "sleep\n"},
+	} {
+		if f := examine(t, healthy.with(disk), silent).worst("versions"); f.Severity != Unknown {
+			t.Errorf("%s: %+v", name, f)
 		}
 	}
 }
@@ -236,21 +260,43 @@ func TestSilentCheck(t *testing.T) {
 	}
 }
 
-// TestAsk: a binary that may be run is asked; one that does not answer is unknown.
+// TestAsk: a binary that may be run is asked; one that does not answer, or that others
+// may have put there, is unknown.
 func TestAsk(t *testing.T) {
+	h := tree{"/usr/bin/runsc": "x", "/open/bin/runsc": "x", "/bin/runsc": "x"}.grow(t)
+	for path, mode := range map[string]os.FileMode{"/open": 0o777, "/bin/runsc": 0o775} {
+		if err := os.Chmod(h.Root()+path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tc := range []struct {
-		answer string
-		err    error
-		want   string
+		path, answer string
+		err          error
+		want, how    string
 	}{
-		{"runsc version release-20260511.0\nspec: 1.2.1\n", nil, "20260511"},
-		{"runsc version VERSION_MISSING\n", nil, "unknown"},
-		{"", errors.New("killed"), "unknown"},
+		{"/usr/bin/runsc", "runsc version release-20260511.0\nspec: 1.2.1\n", nil, "20260511", "it prints"},
+		{"/usr/bin/runsc", "runsc version VERSION_MISSING\n", nil, "unknown", "it prints"},
+		{"/usr/bin/runsc", "", errors.New("killed"), "unknown", "killed"},
+		{"/open/bin/runsc", "runsc version release-20260511.0\n", nil, "unknown", "others may write /open"},
+		{"/bin/runsc", "runsc version release-20260511.0\n", nil, "unknown", "others may write /bin/runsc"},
+		{"/none", "runsc version release-20260511.0\n", nil, "unknown", "no such file"},
 	} {
-		x := &examination{ctx: t.Context(), options: Options{Ask: func(context.Context, string) (string, error) { return tc.answer, tc.err }}}
-		if v, how := x.versionOf("/usr/bin/runsc"); v.String() != tc.want || how == "" {
+		x := &examination{ctx: t.Context(), host: h, options: Options{Ask: func(_ context.Context, binary string) (string, error) {
+			if binary != h.Root()+"/usr/bin/runsc" {
+				t.Errorf("%s was run", binary)
+			}
+			return tc.answer, tc.err
+		}}}
+		if v, how := x.versionOf(tc.path); v.String() != tc.want || !strings.Contains(how, tc.how) {
 			t.Errorf("%+v: %v, %s", tc, v, how)
 		}
+	}
+	x := &examination{host: h}
+	if v, how := x.versionOf("/usr/bin/runsc"); v.Known() || !strings.Contains(how, "was not run") {
+		t.Errorf("%v, %s", v, how)
+	}
+	if h.MayRun() {
+		t.Error("binaries of a copy may be run")
 	}
 }
 

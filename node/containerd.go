@@ -116,6 +116,9 @@ func (h Host) load(d distribution, process *Process) Containerd {
 		}
 	}
 	h.loadFiles(&c, config)
+	if c.Distribution == "dockerd" {
+		h.loadDocker(&c)
+	}
 	if process == nil {
 		c.Unread = append(c.Unread, "no process of containerd was seen, and its flags override the file; give them with --containerd-args")
 		override(&c.State, d.state, "a flag of "+d.name)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,8 @@ func TestEffective(t *testing.T) {
 		"microk8s":               {process("containerd --config /var/snap/microk8s/7000/args/containerd.toml --state /var/snap/microk8s/common/run/containerd"), "microk8s", "/var/snap/microk8s/common/run/containerd", "/var/lib/containerd", "[]", false},
 		"dockerd": {process("containerd --config /var/run/docker/containerd/containerd.toml").with(tree{
 			"/var/run": "-> /run", "/run/docker/containerd/containerd.toml": "state = '/var/run/docker/containerd/daemon'\nroot = '/var/lib/docker/containerd/daemon'\n",
-		}), "dockerd", "/var/run/docker/containerd/daemon", "/var/lib/docker/containerd/daemon", "[]", false},
+			"/etc/docker/daemon.json": `{"runtimes": {"g": {"path": "/usr/local/bin/runsc"}, "h": {"runtimeType": "io.containerd.runsc.v1", "options": {"ConfigPath": "/x"}}, "k": {"runtimeType": "io.containerd.kata.v2"}}}`,
+		}), "dockerd", "/var/run/docker/containerd/daemon", "/var/lib/docker/containerd/daemon", "[g h]", false},
 		"no process, k3s": {tree{"/proc/1/comm": "systemd\n", "/var/lib/rancher/k3s/agent/etc/containerd/config.toml": "version = 3\n"}, "k3s", "/run/k3s/containerd", "/var/lib/rancher/k3s/agent/containerd", "[]", true},
 		"no /proc":        {tree{"/etc/containerd/config.toml": "state = '/s'\n"}, "containerd", "/s", "/var/lib/containerd", "[]", true},
 		"no TOML":         {process("containerd").with(tree{"/etc/containerd/config.toml": "state = '/s\n"}), "containerd", "/run/containerd", "/var/lib/containerd", "[]", true},
@@ -85,6 +87,19 @@ func TestSeveral(t *testing.T) {
 		"/proc/6/comm": "containerd\n", "/proc/6/cmdline": "containerd\x00--config\x00/var/run/docker/containerd/containerd.toml\x00",
 		"/proc/7/comm": "containerd-shim\n", "/proc/7/cmdline": "x\x00", "/proc/8/comm": "containerd\n",
 	}.grow(t)
+	if os.Geteuid() == 0 { // anybody may call a process containerd
+		if err := os.MkdirAll(h.Root()+"/proc/9", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"comm": "containerd\n", "cmdline": "containerd\x00--state\x00/evil\x00"} {
+			if err := os.WriteFile(h.Root()+"/proc/9/"+name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chown(h.Root()+"/proc/9", 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
 	all, err := h.Containerds(Source{})
 	if err != nil || len(all) != 2 || all[0].PID != 5 || all[1].Distribution != "dockerd" {
 		t.Errorf("%+v, %v", all, err)

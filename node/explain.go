@@ -67,7 +67,7 @@ func (a *Account) stage(p Pod) {
 	for _, name := range readyToStart {
 		if c, ok := p.condition(name); ok {
 			a.Started = c.Status == "True"
-			a.Evidence = append(a.Evidence, strings.TrimSpace(fmt.Sprintf("condition %s is %s since %s %s %s", name, c.Status, stamped(c.LastTransitionTime), c.Reason, c.Message)))
+			a.Evidence = append(a.Evidence, strings.TrimSpace(fmt.Sprintf("condition %s is %s since %s %s %s", name, c.Status, stamped(c.LastTransitionTime), c.Reason, printable([]byte(c.Message)))))
 			break
 		}
 	}

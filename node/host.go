@@ -47,6 +47,10 @@ func NewHost(root string) (Host, error) {
 // Live reports whether this process is on the node itself.
 func (h Host) Live() bool { return h.root == "/" }
 
+// MayRun reports whether binaries of the node may be run to be asked: it is the
+// machine that this process is on, and not a copy of files or the disk of a container.
+func (h Host) MayRun() bool { return !h.copied && !ofProcess.MatchString(h.root) }
+
 // Root is the root directory, as this process sees it.
 func (h Host) Root() string { return h.root }
 

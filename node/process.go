@@ -53,6 +53,10 @@ func (h Host) processes() ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	owner, _, err := h.ownerOf("/")
+	if err != nil {
+		return nil, err
+	}
 	var found []Process
 	seen := false
 	for _, e := range entries {
@@ -63,6 +67,9 @@ func (h Host) processes() ([]Process, error) {
 		seen = true
 		dir := filepath.Join("/proc", e.Name())
 		name, err := h.text(filepath.Join(dir, "comm"))
+		if uid, _, statErr := h.ownerOf(dir); statErr != nil || uid != owner {
+			continue // anybody may call a process containerd
+		}
 		if err != nil || strings.TrimSpace(string(name)) != "containerd" {
 			continue // it has ended, or is another's
 		}

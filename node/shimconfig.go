@@ -45,6 +45,9 @@ func (x *examination) shimConfig(h Handler) shimConfig {
 
 // runscBinary is what the shim starts.
 func (x *examination) runscBinary(h Handler) string {
+	if h.BinaryName != "" {
+		return h.BinaryName
+	}
 	if s := x.shimConfig(h); s.err == nil && s.table.text("binary_name") != "" {
 		return s.table.text("binary_name")
 	}
@@ -80,6 +83,9 @@ func checkShimConfig(x *examination) []Finding {
 }
 
 func (x *examination) judge(h Handler) []Finding {
+	if h.BinaryName != "" {
+		return []Finding{{Severity: Skipped, Found: fmt.Sprintf("runtime %s: runc's shim starts runsc, and reads no runsc.toml", h.Name)}}
+	}
 	s := x.shimConfig(h)
 	switch {
 	case s.absent && x.host.copied:

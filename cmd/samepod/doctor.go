@@ -85,7 +85,7 @@ The exit code is 1 if something keeps Pods from starting, 2 if something that ma
 // askTimeout is how long a binary may take to print its version.
 const askTimeout = 5 * time.Second
 
-// ask runs a binary that containerd runs as root anyway.
+// ask runs a binary that only the owner of the node can have put there.
 func ask(ctx context.Context, binary string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func (f *doctorFlags) examine(cmd *cobra.Command) (node.Report, error) {
 	if cmd.Flags().Changed("containerd-args") {
 		o.Args = &f.args
 	}
-	if host.Live() && !f.noRun {
+	if host.MayRun() && !f.noRun {
 		o.Ask = ask
 	}
 	o.Now = time.Now()

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -26,50 +25,70 @@ func main() {
 	}
 }
 
+// part is something to install.
+type part struct {
+	name, about string
+	install     func(context.Context) error
+}
+
+// parts are all but the Envoys.
+func parts() []part {
+	return []part{
+		{"kube", "etcd and kube-apiserver, from their modules (minutes, the first time)", func(ctx context.Context) error { _, err := lab.KubeBinaries(ctx); return err }},
+		{"engines", "OpenSandbox's server and the engines' clients, from PyPI and npm", installEngines},
+		{"redis", "redis", func(ctx context.Context) error { _, err := lab.RedisBinary(ctx); return err }},
+		{"runsc", "runsc, from its module (minutes, the first time)", func(ctx context.Context) error { _, err := lab.RunscBinary(ctx); return err }},
+	}
+}
+
+func installEngines(ctx context.Context) error {
+	_, err := lab.EnginesPython(ctx)
+	if err == nil {
+		_, err = lab.EnginesNode(ctx)
+	}
+	return err
+}
+
+// find is what a name means.
+func find(name string) ([]part, error) {
+	envoy := func(version string) part {
+		return part{"envoy-" + version, "envoy-" + version, func(ctx context.Context) error { _, err := lab.EnvoyBinary(ctx, version); return err }}
+	}
+	names := []string{"envoy-<version>", "envoy-newest", "envoys"}
+	for _, p := range parts() {
+		if p.name == name {
+			return []part{p}, nil
+		}
+		names = append(names, p.name)
+	}
+	switch version, isEnvoy := strings.CutPrefix(name, "envoy-"); {
+	case name == "envoy-newest":
+		return []part{envoy(lab.NewestEnvoy())}, nil
+	case isEnvoy:
+		return []part{envoy(version)}, nil
+	case name == "envoys":
+		var envoys []part
+		for _, v := range lab.EnvoyVersions() {
+			envoys = append(envoys, envoy(v))
+		}
+		return envoys, nil
+	}
+	return nil, fmt.Errorf("%q; allowed: %s", name, strings.Join(names, ", "))
+}
+
 func run(ctx context.Context, names []string) error {
 	if len(names) == 0 {
-		return errors.New("what? allowed: envoy-<version>, envoy-newest, envoys, kube, engines, redis, runsc")
+		names = []string{""} // is told what there is
 	}
 	for _, name := range names {
-		switch version, isEnvoy := strings.CutPrefix(name, "envoy-"); {
-		case name == "envoy-newest":
-			if err := run(ctx, []string{"envoy-" + lab.NewestEnvoy()}); err != nil {
+		found, err := find(name)
+		if err != nil {
+			return err
+		}
+		for _, p := range found {
+			if err := step(p.about, func() error { return p.install(ctx) }); err != nil {
 				return err
 			}
-		case isEnvoy:
-			if err := step(name, func() error { _, err := lab.EnvoyBinary(ctx, version); return err }); err != nil {
-				return err
-			}
-		case name == "envoys":
-			for _, v := range lab.EnvoyVersions() {
-				if err := run(ctx, []string{"envoy-" + v}); err != nil {
-					return err
-				}
-			}
-		case name == "kube":
-			if err := step("etcd and kube-apiserver, from their modules (minutes, the first time)", func() error { _, err := lab.KubeBinaries(ctx); return err }); err != nil {
-				return err
-			}
-		case name == "engines":
-			if err := step("OpenSandbox's server and the engines' clients, from PyPI and npm", func() error {
-				_, err := lab.EnginesPython(ctx)
-				if err == nil {
-					_, err = lab.EnginesNode(ctx)
-				}
-				return err
-			}); err != nil {
-				return err
-			}
-		case name == "redis":
-			if err := step(name, func() error { _, err := lab.RedisBinary(ctx); return err }); err != nil {
-				return err
-			}
-		case name == "runsc":
-			if err := step("runsc, from its module (minutes, the first time)", func() error { _, err := lab.RunscBinary(ctx); return err }); err != nil {
-				return err
-			}
-		default:
-			return fmt.Errorf("%q; allowed: envoy-<version>, envoy-newest, envoys, kube, engines, redis, runsc", name)
 		}
 	}
 	return nil
