@@ -82,14 +82,14 @@ release: ## build the release VERSION=v1.2.3 of HEAD into bin/release, twice, an
 	go -C deploy run ./release -verify $(VERSION)
 
 .PHONY: demo
-demo: ## play the incident on a real Envoy, without and with samepod
-	@go run ./lab/install envoy-newest
-	@go run ./lab/demo
+demo: ## play the incident on a real Envoy, without and with samepod; DIALECT=opensandbox or agent-sandbox on a real API server
+	@go run ./lab/install envoy-newest $(if $(DIALECT),kube)
+	@go run ./lab/demo $(if $(DIALECT),-dialect $(DIALECT))
 
 .PHONY: demo-up
 demo-up: ## the same, and leave it running for a curl by hand
-	@go run ./lab/install envoy-newest
-	@go run ./lab/demo -up
+	@go run ./lab/install envoy-newest $(if $(DIALECT),kube)
+	@go run ./lab/demo -up $(if $(DIALECT),-dialect $(DIALECT))
 
 .PHONY: demo-kube
 demo-kube: ## the same on a real etcd and kube-apiserver

@@ -114,7 +114,7 @@ var reasonRows = [reasonEnd]reasonRow{
 	IPMoved:           {"ip-moved", http.StatusConflict, "The address is no longer the Pod's", "The Pod lives, but does not hold the recorded address any more. Nothing was forwarded. Look its address up again."},
 	IPAmbiguous:       {"ip-ambiguous", http.StatusConflict, "The address is held more than once", "More than one live Pod holds the address at this moment, so nobody can tell which one would answer. Nothing was forwarded."},
 	ContainerReplaced: {"container-replaced", http.StatusConflict, "The container was replaced", "The Pod is the same, but its container was started anew since it was pinned. Nothing was forwarded."},
-	SandboxGone:       {"sandbox-gone", http.StatusConflict, "The sandbox is gone", "The sandbox is deleted, being deleted or expired. Nothing was forwarded."},
+	SandboxGone:       {"sandbox-gone", http.StatusConflict, "The sandbox is gone", "The sandbox is deleted, being deleted, expired or has ended. Nothing was forwarded."},
 	SandboxReplaced:   {"sandbox-replaced", http.StatusConflict, "The sandbox was replaced", "A different sandbox has taken the name of the sandbox that the request means. Nothing was forwarded."},
 	SandboxAmbiguous:  {"sandbox-ambiguous", http.StatusConflict, "The sandbox is not unique", "More than one sandbox or Pod answers to what the request names. Nothing was forwarded."},
 	PodShared:         {"pod-shared", http.StatusConflict, "The Pod is claimed twice", "Two sandboxes claim the same Pod at this moment. Nothing was forwarded."},

@@ -34,6 +34,20 @@ podLabels: {team: mesh}
 podAnnotations: {a: b}
 `
 
+// engineEverything is every value that an engine has.
+const engineEverything = `
+config:
+  dialect: opensandbox
+  opensandbox: {mode: uri, providers: [batchsandbox, agent-sandbox]}
+pinKeySecret: {name: pins}
+requirePin: true
+pinContainers: true
+onReplace: follow
+waitReady: 2s
+secureAccessKeysSecret: {name: routes}
+renewIntents: {url: "redis://redis.opensandbox.svc:6379/0", passwordSecret: {name: redis}}
+`
+
 // kinds are the kinds of objects, in alphabetical order.
 func kinds(objects []*unstructured.Unstructured) string {
 	var all []string
@@ -61,6 +75,9 @@ func TestServerTakesEverything(t *testing.T) {
 		{"Roles", []string{least, in("config: {scope: {namespaces: [NS]}}\nwatchNamespaces: [NS]")}, "Certificate,ConfigMap,NetworkPolicy,PodDisruptionBudget,Role,RoleBinding,Service,ServiceAccount,StatefulSet"},
 		{"a Secret of mine", []string{least, "tls: {mode: secret, secretName: mine}"}, "ClusterRole,ClusterRoleBinding,ConfigMap,NetworkPolicy,PodDisruptionBudget,Service,ServiceAccount,StatefulSet"},
 		{"a lab", []string{least, inLab, "networkPolicy: {enabled: false, envoy: []}\npodDisruptionBudget: {enabled: false}"}, "ClusterRole,ClusterRoleBinding,ConfigMap,Service,ServiceAccount,StatefulSet"},
+		{"an engine", []string{least, in("config: {scope: {namespaces: [NS]}}"), engineEverything}, "Certificate,ClusterRole,ClusterRoleBinding,ConfigMap,NetworkPolicy,PodDisruptionBudget,Role,RoleBinding,Service,ServiceAccount,StatefulSet"},
+		{"an engine in every namespace", []string{least, `config: {scope: {namespaces: ["*"]}, dialect: agent-sandbox}`}, "Certificate,ClusterRole,ClusterRole,ClusterRoleBinding,ClusterRoleBinding,ConfigMap,NetworkPolicy,PodDisruptionBudget,Service,ServiceAccount,StatefulSet"},
+		{"an engine's Roles", []string{least, in("config: {scope: {namespaces: [NS]}, dialect: agent-sandbox}\nwatchNamespaces: [NS]")}, "Certificate,ConfigMap,NetworkPolicy,PodDisruptionBudget,Role,Role,RoleBinding,RoleBinding,Service,ServiceAccount,StatefulSet"},
 		{"RBAC of mine", []string{least, inLab, "rbac: {create: false}\nserviceAccount: {create: false, name: mine}"}, "ConfigMap,NetworkPolicy,PodDisruptionBudget,Service,StatefulSet"},
 	} {
 		objects := mustRender(t, gateway, tc.values...)

@@ -172,6 +172,14 @@ func TestBadValues(t *testing.T) {
 		{"other ports than all", "config: {ports: any}\nnetworkPolicy: {sandboxes: {namespaces: [a], otherPorts: open}}", "networkPolicy.sandboxes.otherPorts: open: config.ports is any, so there are no others"},
 		{"scope that is not watched", `watchNamespaces: [other]`, `config.scope.namespaces: "sandboxes": not watched; watchNamespaces is other`},
 		{"every namespace, some watched", "config: {scope: {namespaces: [\"*\"]}}\nwatchNamespaces: [a]", `config.scope.namespaces: ["*"]: only a is watched`},
+		{"an engine that is none", `config: {dialect: kata}`, "at '/config/dialect': value must be one of 'claim', 'opensandbox', 'agent-sandbox'"},
+		{"pins without an engine", `pins: memory`, "without effect; config.dialect is claim"},
+		{"a wait without an engine", `waitReady: 2s`, "without effect; config.dialect is claim"},
+		{"renewal without OpenSandbox", "config: {dialect: agent-sandbox}\nrenewIntents: {url: redis://redis:6379}", "secureAccessKeysSecret, renewIntents: without effect; config.dialect is agent-sandbox"},
+		{"a key without pins to write", "config: {dialect: opensandbox}\npins: memory\npinKeySecret: {name: key}", "requirePin, pinKeySecret: without effect; pins is memory"},
+		{"what follows no pin", "config: {dialect: opensandbox}\npins: none\nonReplace: follow", "onReplace, pinContainers: without effect; pins is none"},
+		{"a password for no Redis", "config: {dialect: opensandbox}\nrenewIntents: {passwordSecret: {name: redis}}", "renewIntents.passwordSecret: without effect; there is no renewIntents.url"},
+		{"a file of keys that nobody mounts", "config: {dialect: opensandbox, opensandbox: {secureAccessKeysFile: /etc/keys}}", "config.opensandbox.secureAccessKeysFile: no such file in the Pod"},
 		{"one port for two", `ports: {health: 9191}`, "ports.health: 9191: ports.check is the same"},
 	} {
 		if _, _, err := renderChart("gateway", least, tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -185,7 +193,7 @@ func TestBadValues(t *testing.T) {
 
 // TestNotes: what weakens an installation is said to whoever installs it.
 func TestNotes(t *testing.T) {
-	const asks, watched, open, direct = "Whoever reaches port 9191 learns", "is invisible", "is not limited by this chart", "can dial a Pod without Envoy"
+	const forget, asks, watched, open, direct = "forget which Pod a sandbox had", "Whoever reaches port 9191 learns", "is invisible", "is not limited by this chart", "can dial a Pod without Envoy"
 	for _, tc := range []struct {
 		name, values string
 		want         []string
@@ -193,13 +201,14 @@ func TestNotes(t *testing.T) {
 		{"whole", "networkPolicy: {sandboxes: {namespaces: [sandboxes]}}", nil},
 		{"sandboxes open", "", []string{direct}},
 		{"Roles", "watchNamespaces: [sandboxes]", []string{watched, direct}},
+		{"pins forgotten", "{config: {dialect: opensandbox}, pins: memory, networkPolicy: {sandboxes: {namespaces: [sandboxes]}}}", []string{forget}},
 		{"lab", inLab + "networkPolicy: {enabled: false, envoy: []}", []string{asks, open}},
 	} {
 		_, notes, err := renderChart("gateway", least, tc.values)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, warning := range []string{asks, watched, open, direct} {
+		for _, warning := range []string{forget, asks, watched, open, direct} {
 			if strings.Contains(notes, warning) != slices.Contains(tc.want, warning) {
 				t.Errorf("%s: %q, want %v, in\n%s", tc.name, warning, slices.Contains(tc.want, warning), notes)
 			}

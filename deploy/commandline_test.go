@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -64,6 +65,7 @@ func testCommandLine(t *testing.T) {
 	for _, tc := range []struct{ name, values string }{
 		{"ClusterRole", ""},
 		{"Roles", "watchNamespaces: [NS]\nrequireReady: true\nlogLevel: debug"},
+		{"engine", engineEverything},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			i := install(t, tc.values)
@@ -119,7 +121,11 @@ func testCommandLine(t *testing.T) {
 func (i *installation) start(container corev1.Container, config *corev1.ConfigMap, secret *mounted) *lab.Process {
 	i.t.Helper()
 	file := filepath.Join(i.lab.Dir, "mounted.yaml")
-	if err := os.WriteFile(file, []byte(config.Data["samepod.yaml"]), 0o600); err != nil {
+	text := config.Data["samepod.yaml"]
+	if len(container.VolumeMounts) > 2 {
+		text = strings.ReplaceAll(text, container.VolumeMounts[2].MountPath, i.engineSecrets())
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		i.t.Fatal(err)
 	}
 	kubeconfig, err := i.ServiceAccountKubeconfig(i.t.Context(), i.namespace, "samepod")
@@ -130,6 +136,9 @@ func (i *installation) start(container corev1.Container, config *corev1.ConfigMa
 	for k, arg := range args {
 		arg = strings.ReplaceAll(arg, container.VolumeMounts[0].MountPath, file)
 		args[k] = strings.ReplaceAll(arg, container.VolumeMounts[1].MountPath, secret.dir)
+		if len(container.VolumeMounts) > 2 {
+			args[k] = strings.ReplaceAll(args[k], container.VolumeMounts[2].MountPath, i.engineSecrets())
+		}
 	}
 	binary, err := lab.SamepodBinary(i.t.Context(), true)
 	if err != nil {
@@ -140,6 +149,19 @@ func (i *installation) start(container corev1.Container, config *corev1.ConfigMa
 		i.t.Fatal(err)
 	}
 	return p
+}
+
+// engineSecrets are the Secrets of an engine, as the kubelet mounts them.
+func (i *installation) engineSecrets() (dir string) {
+	i.t.Helper()
+	dir = filepath.Join(i.lab.Dir, "secrets")
+	if err := lab.WriteSecret(dir, map[string][]byte{
+		"pin-key": []byte("0123456789abcdef"), "redis-password": []byte("secret"),
+		"secure-access-keys": []byte("a=" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))),
+	}); err != nil {
+		i.t.Fatal(err)
+	}
+	return dir
 }
 
 func containerPort(t *testing.T, c corev1.Container, name string) int32 {

@@ -9,6 +9,7 @@ require (
 	github.com/moby/buildkit v0.34.2
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/samepod/samepod v0.0.0-00010101000000-000000000000
+	golang.org/x/sync v0.24.0
 	google.golang.org/grpc v1.85.0
 	helm.sh/helm/v4 v4.3.2
 	k8s.io/api v0.37.2
@@ -154,7 +155,6 @@ require (
 	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
-	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.43.0 // indirect

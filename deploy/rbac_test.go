@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -36,11 +39,12 @@ func install(t *testing.T, values ...string) *installation {
 	t.Helper()
 	c := newCluster(t)
 	i := &installation{cluster: c, lab: newLab(t), namespace: c.namespace("gateway"), sandboxes: c.namespace("sandboxes"), other: c.namespace("other")}
-	values = append([]string{least, inLab, "config: {scope: {namespaces: [NS]}}"}, values...)
+	values = append([]string{least, inLab, "config: {scope: {namespaces: [NS]}, addresses: {cidrs: [127.0.0.0/8]}}"}, values...)
 	for k := range values {
 		values[k] = strings.ReplaceAll(values[k], "NS", i.sandboxes)
 	}
-	for _, o := range mustRender(t, i.namespace, values...) {
+	objects := mustRender(t, i.namespace, values...)
+	for _, o := range objects {
 		switch o.GetKind() {
 		case "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
 			if err := c.apply(o, false); err != nil {
@@ -49,7 +53,7 @@ func install(t *testing.T, values ...string) *installation {
 		}
 	}
 	i.config = filepath.Join(i.lab.Dir, "samepod.yaml")
-	if err := lab.WriteConfig(i.config, i.sandboxes, netip.MustParsePrefix("127.0.0.0/8")); err != nil {
+	if err := os.WriteFile(i.config, []byte(find[corev1.ConfigMap](t, objects, "ConfigMap").Data["samepod.yaml"]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return i
@@ -202,27 +206,67 @@ func (i *installation) grant(verbs ...string) {
 	if _, err := i.Client.RbacV1().ClusterRoles().Update(i.t.Context(), role, metav1.UpdateOptions{}); err != nil {
 		i.t.Fatal(err)
 	}
-	eventually(i.t, "the authorizer knows", func() bool { return len(i.may("samepod", resource{name: "pods"})) == len(verbs) })
+	eventually(i.t, "the authorizer knows", func() bool { return len(i.may("samepod", i.other, resource{name: "pods"})) == len(verbs) })
 }
 
 // resource is one kind that the API server serves, or a subresource of it.
 type resource struct{ group, name, sub string }
 
-// may asks the API server what a ServiceAccount of samepod's namespace may do.
-func (i *installation) may(account string, resources ...resource) map[string]bool {
+// may asks the API server what a ServiceAccount of samepod's namespace may do in a
+// namespace.
+func (i *installation) may(account, namespace string, resources ...resource) map[string]bool {
 	i.t.Helper()
+	var mu sync.Mutex
 	all := map[string]bool{}
+	var group errgroup.Group
+	group.SetLimit(16)
 	for _, r := range resources {
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate", "bind", "escalate"} {
-			review, err := i.Client.AuthorizationV1().SubjectAccessReviews().Create(i.t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: "system:serviceaccount:" + i.namespace + ":" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + i.namespace, "system:authenticated"},
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: r.group, Resource: r.name, Subresource: r.sub, Verb: verb, Namespace: i.other},
-			}}, metav1.CreateOptions{})
-			if err != nil {
-				i.t.Fatal(err)
-			}
-			if review.Status.Allowed {
-				all[fmt.Sprintf("%s %s/%s/%s", verb, r.group, r.name, r.sub)] = true
+			group.Go(func() error {
+				review, err := i.Client.AuthorizationV1().SubjectAccessReviews().Create(i.t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+					User: "system:serviceaccount:" + i.namespace + ":" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + i.namespace, "system:authenticated"},
+					ResourceAttributes: &authorizationv1.ResourceAttributes{Group: r.group, Resource: r.name, Subresource: r.sub, Verb: verb, Namespace: namespace},
+				}}, metav1.CreateOptions{})
+				if err == nil && review.Status.Allowed {
+					mu.Lock()
+					defer mu.Unlock()
+					all[fmt.Sprintf("%s %s/%s/%s", verb, r.group, r.name, r.sub)] = true
+				}
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		i.t.Fatal(err)
+	}
+	return all
+}
+
+// more is what samepod may do there that any other ServiceAccount may not.
+func (i *installation) more(namespace string, resources ...resource) []string {
+	i.t.Helper()
+	got, anybody := i.may("samepod", namespace, resources...), i.may("default", namespace, resources...)
+	maps.DeleteFunc(got, func(what string, _ bool) bool { return anybody[what] })
+	return slices.Sorted(maps.Keys(got))
+}
+
+// served is everything that the API server serves.
+func (i *installation) served() []resource {
+	i.t.Helper()
+	_, lists, err := i.Client.Discovery().ServerGroupsAndResources()
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	var all []resource
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			name, sub, _ := strings.Cut(r.Name, "/")
+			if next := (resource{version.Group, name, sub}); !slices.Contains(all, next) {
+				all = append(all, next)
 			}
 		}
 	}
@@ -230,33 +274,44 @@ func (i *installation) may(account string, resources ...resource) map[string]boo
 }
 
 // TestMayNothingElse: of everything that the API server serves, the chart's
-// ServiceAccount may do three things that any other may not: no Secret, no write,
-// no subresource such as exec.
+// ServiceAccount may read Pods and the objects of its engine, and pin the sandboxes that
+// may be named: no Secret, no other write, no subresource such as exec. With that it is
+// ready.
 func TestMayNothingElse(t *testing.T) {
-	i := install(t)
-	_, lists, err := i.Client.Discovery().ServerGroupsAndResources()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var resources []resource
-	for _, list := range lists {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range list.APIResources {
-			name, sub, _ := strings.Cut(r.Name, "/")
-			resources = append(resources, resource{version.Group, name, sub})
-		}
-	}
-	for _, served := range []resource{{name: "secrets"}, {name: "pods", sub: "exec"}, {group: "apps", name: "statefulsets"}} {
-		if !slices.Contains(resources, served) {
-			t.Fatalf("%v is not among what the API server serves: %v", served, resources)
-		}
-	}
-	got, anybody := i.may("samepod", resources...), i.may("default", resources...)
-	maps.DeleteFunc(got, func(what string, _ bool) bool { return anybody[what] })
-	if more, want := slices.Sorted(maps.Keys(got)), []string{"get /pods/", "list /pods/", "watch /pods/"}; !slices.Equal(more, want) {
-		t.Errorf("it may %v, want %v", more, want)
+	reads := func(kind string) []string { return []string{"get " + kind, "list " + kind, "watch " + kind} }
+	const batch, pools, agent = "sandbox.opensandbox.io/batchsandboxes/", "sandbox.opensandbox.io/pools/", "agents.x-k8s.io/sandboxes/"
+	listed := []string{"list " + pools, "watch " + pools}
+	for _, tc := range []struct {
+		name, values string
+		reads        []string // besides Pods
+		pins         []string // in the namespaces that may be named
+	}{
+		{"claim", "", nil, nil},
+		{"opensandbox", "config: {dialect: opensandbox}", slices.Concat(reads(batch), listed), []string{"patch " + batch}},
+		{"opensandbox in memory", "{config: {dialect: opensandbox}, pins: memory}", slices.Concat(reads(batch), listed), nil},
+		{"opensandbox of both", "config: {dialect: opensandbox, opensandbox: {providers: [agent-sandbox, batchsandbox]}}", slices.Concat(reads(batch), listed, reads(agent)), []string{"patch " + batch, "patch " + agent}},
+		{"agent-sandbox", "config: {dialect: agent-sandbox}", reads(agent), []string{"patch " + agent}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			i := install(t, tc.values)
+			if err := i.InstallCRDs(t.Context(), lab.CRDBatchSandboxes, lab.CRDPools, lab.CRDSandboxes); err != nil {
+				t.Fatal(err)
+			}
+			resources := i.served()
+			for _, served := range []resource{{name: "secrets"}, {name: "pods", sub: "exec"}, {group: "apps", name: "statefulsets"}, {group: "agents.x-k8s.io", name: "sandboxes", sub: "status"}} {
+				if !slices.Contains(resources, served) {
+					t.Fatalf("%v is not among what the API server serves: %v", served, resources)
+				}
+			}
+			want := slices.Sorted(slices.Values(slices.Concat(reads("/pods/"), tc.reads)))
+			if more := i.more(i.other, resources...); !slices.Equal(more, want) {
+				t.Errorf("elsewhere it may %v, want %v", more, want)
+			}
+			want = slices.Sorted(slices.Values(slices.Concat(want, tc.pins)))
+			if more := i.more(i.sandboxes, resources...); !slices.Equal(more, want) {
+				t.Errorf("where it may name sandboxes it may %v, want %v", more, want)
+			}
+			says(t, i.run(), true, "ready")
+		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 type openSandboxConfig struct {
 	Mode      openSandboxMode `yaml:"mode" doc:"Where the route stands, as the ingress's --mode: header (OpenSandbox-Ingress-To, or Host) or uri (the path)." default:"header"`
 	Providers []provider      `yaml:"providers" doc:"What the server makes for a sandbox, as the ingress's --provider-type: batchsandbox, agent-sandbox or both." default:"[batchsandbox]"`
-	Keys      filled          `yaml:"secureAccessKeysFile" doc:"A file with the keys of signed routes, as the ingress's --secure-access-keys: a=BASE64,b=BASE64. Read at the start."`
+	Keys      filled          `yaml:"secureAccessKeysFile" doc:"A file with the keys of signed routes, as the ingress's --secure-access-keys: a=BASE64,b=BASE64. Read by samepod serve, at its start."`
 }
 
 type openSandboxMode string
@@ -108,20 +108,29 @@ func (c *configFile) readEngine() (*engine, error) {
 	if o.Mode != "" {
 		mode, _ = opensandbox.ParseMode(string(o.Mode)) // checked where it stands
 	}
-	var keys opensandbox.Keys
-	if o.Keys != "" {
-		text, err := readRegular(string(o.Keys), 64<<10)
-		if err != nil {
-			return nil, fmt.Errorf("opensandbox.secureAccessKeysFile: %w", err)
-		}
-		if keys, err = opensandbox.ParseKeys(string(text)); err != nil {
-			return nil, fmt.Errorf("opensandbox.secureAccessKeysFile: %s: %w", o.Keys, err)
-		}
-	}
 	providers := o.Providers
 	if len(providers) == 0 {
 		providers = []provider{providerBatchSandbox}
 	}
-	e.openSandbox(opensandbox.Routes{Mode: mode}, keys, providers)
+	e.openSandbox(opensandbox.Routes{Mode: mode}, providers)
+	e.keysFile = string(o.Keys)
 	return e, nil
+}
+
+// readKeys reads the keys of signed routes, where the configuration names a file. It is
+// for who serves: who renders Envoy's side reads the same configuration, and has no keys.
+func (s settings) readKeys() error {
+	if s.engine == nil || s.engine.keysFile == "" {
+		return nil
+	}
+	text, err := readRegular(s.engine.keysFile, 64<<10)
+	if err != nil {
+		return fmt.Errorf("opensandbox.secureAccessKeysFile: %w", err)
+	}
+	keys, err := opensandbox.ParseKeys(string(text))
+	if err != nil {
+		return fmt.Errorf("opensandbox.secureAccessKeysFile: %s: %w", s.engine.keysFile, err)
+	}
+	s.engine.access = keys.Access
+	return nil
 }

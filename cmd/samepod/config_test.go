@@ -98,7 +98,6 @@ func TestBadConfig(t *testing.T) {
 		{"a mode that is none", minimal + "dialect: opensandbox\nopensandbox: {mode: wildcard}\n", `samepod.yaml:4:21: opensandbox.mode: "wildcard"; allowed: header, uri`},
 		{"a provider that is none", minimal + "dialect: opensandbox\nopensandbox: {providers: [docker]}\n", `samepod.yaml:4:27: opensandbox.providers[0]: "docker"; allowed: batchsandbox, agent-sandbox`},
 		{"a provider twice", minimal + "dialect: opensandbox\nopensandbox: {providers: [batchsandbox, batchsandbox]}\n", "opensandbox: providers: batchsandbox: listed twice"},
-		{"keys that are not there", minimal + "dialect: opensandbox\nopensandbox: {secureAccessKeysFile: none}\n", "opensandbox.secureAccessKeysFile: stat none: no such file or directory"},
 		{"a default port that is none", minimal + "dialect: agent-sandbox\nagentSandbox: {defaultPort: 65536}\n", "agentSandbox: defaultPort: 65536: must be a port"},
 		{"a default namespace that is none", minimal + "dialect: agent-sandbox\nagentSandbox: {defaultNamespace: A}\n", "agentSandbox: default namespace: \"A\""},
 		{"a prefix that is none", minimal + "dialect: agent-sandbox\nagentSandbox: {pathPrefix: sandboxes}\n", "agentSandbox: path prefix: \"sandboxes\"; allowed: a path that begins with '/'"},
@@ -222,6 +221,29 @@ func FuzzConfig(f *testing.F) {
 		}
 		_, _ = c.settings() // must not panic
 	})
+}
+
+// TestSecureAccessKeys: who serves reads the keys, who renders Envoy's side has none.
+func TestSecureAccessKeys(t *testing.T) {
+	for _, tc := range []struct{ rule, keys, want string }{
+		{"right", "a=" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef")), ""},
+		{"wrong", "a", "opensandbox.secureAccessKeysFile: keys: "},
+		{"none", "", "opensandbox.secureAccessKeysFile: stat keys: no such file or directory"},
+	} {
+		s, err := load(t, minimal+"dialect: opensandbox\nopensandbox: {secureAccessKeysFile: keys}\n")
+		if err != nil {
+			t.Fatal(tc.rule, err) // load is in a directory of its own
+		}
+		if tc.keys != "" {
+			if err := os.WriteFile("keys", []byte(tc.keys), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch err := s.readKeys(); {
+		case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want)):
+			t.Errorf("%s: %v, want %q", tc.rule, err, tc.want)
+		}
+	}
 }
 
 // TestConfigEngine: what the sections of engines come to.

@@ -66,6 +66,8 @@ func TestDocsGenerated(t *testing.T) {
 		{"docs/configuration.md", "config", configTables()},
 		{"docs/configuration.md", "serve", flagTable(newServe())},
 		{"docs/configuration.md", "envoy", flagTable(newEnvoy().Commands()[0])},
+		{"docs/configuration.md", "audit", flagTable(newAudit())},
+		{"docs/configuration.md", "pin", flagTable(newPin().Commands()[0])},
 		{"docs/reasons.md", "samepod", reasonTable()},
 		{"docs/reasons.md", "envoy", replyTable()},
 		{"docs/envoy.md", "versions", versionTable()},
@@ -459,7 +461,7 @@ func blocks(t *testing.T, name string) []block {
 
 // TestDocsExecuted runs every block of every document, by its language.
 func TestDocsExecuted(t *testing.T) {
-	for _, name := range []string{"README.md", "docs/configuration.md", "docs/reasons.md", "docs/envoy.md", "docs/envoy-check.md", "docs/creation.md", "docs/doctor.md", "docs/operations.md", "docs/threats.md", "docs/renew.md", "CONTRIBUTING.md"} {
+	for _, name := range []string{"README.md", "docs/configuration.md", "docs/opensandbox.md", "docs/agent-sandbox.md", "docs/reasons.md", "docs/envoy.md", "docs/envoy-check.md", "docs/creation.md", "docs/doctor.md", "docs/operations.md", "docs/threats.md", "docs/renew.md", "CONTRIBUTING.md"} {
 		var script strings.Builder
 		files := ""
 		for _, b := range blocks(t, name) {

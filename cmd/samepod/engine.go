@@ -21,6 +21,7 @@ type engine struct {
 	sandboxes []sandboxKind
 	pools     *kube.Resource  // nil for none
 	keeps     []identity.Keep // of Pods, that the rest reads
+	keysFile  string          // of signed routes, for readKeys; "" for none
 	setsPath  bool            // the Pod may get another :path than the caller sent
 	assert    bool
 	follow    bool // where nothing else is said, whether a new Pod is followed
@@ -42,8 +43,8 @@ var (
 
 // openSandbox makes e the engine OpenSandbox. Its state is lost with a Pod, so a new one
 // is not followed.
-func (e *engine) openSandbox(routes opensandbox.Routes, keys opensandbox.Keys, providers []provider) {
-	e.claim, e.access, e.setsPath = routes.Claim, keys.Access, routes.Mode == opensandbox.URIMode
+func (e *engine) openSandbox(routes opensandbox.Routes, providers []provider) {
+	e.claim, e.access, e.setsPath = routes.Claim, opensandbox.Keys{}.Access, routes.Mode == opensandbox.URIMode
 	e.refuse = func(s *sandbox.Sandbox, p identity.Pod) identity.TargetState {
 		if s.Kind == agentsandbox.Kind {
 			return agentsandbox.Refuse(s, p)
@@ -69,9 +70,6 @@ func (e *engine) openSandbox(routes opensandbox.Routes, keys opensandbox.Keys, p
 func (e *engine) agentSandbox(routes agentsandbox.Routes) {
 	e.claim, e.access, e.refuse, e.follow, e.setsPath = routes.Claim, agentsandbox.Access, agentsandbox.Refuse, true, routes.PathPrefix != ""
 	e.keeps = []identity.Keep{agentsandbox.Keep()}
-	e.access = func(c identity.Claim, _ *sandbox.Sandbox) (identity.TargetState, string) {
-		return identity.Bound, c.Path
-	}
 	e.sandboxes = []sandboxKind{{agentSandboxes, agentsandbox.Decode, agentsandbox.Queries}}
 }
 
@@ -160,7 +158,7 @@ func (e *engine) fill(index *sandbox.Index, objects []map[string]any, asOf time.
 // everyEngine reads the objects of all engines, whoever made them.
 func everyEngine() *engine {
 	e := &engine{}
-	e.openSandbox(opensandbox.Routes{}, opensandbox.Keys{}, []provider{providerBatchSandbox, providerAgentSandbox})
+	e.openSandbox(opensandbox.Routes{}, []provider{providerBatchSandbox, providerAgentSandbox})
 	return e
 }
 

@@ -166,6 +166,9 @@ func serve(ctx context.Context, f serveFlags, log *slog.Logger, logDropped func(
 	if err != nil {
 		return err
 	}
+	if err := conf.readKeys(); err != nil {
+		return fmt.Errorf("%s: %w", f.config, err)
+	}
 	conf.policy.RequireReady = f.requireReady
 	pins, err := f.pinPolicy(conf)
 	if err != nil {

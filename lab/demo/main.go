@@ -5,6 +5,8 @@
 //	go run ./lab/demo           the story, in under a minute
 //	go run ./lab/demo -up       the same, and leaves it running for a curl by hand
 //	go run ./lab/demo -kube     the same, on a real etcd and kube-apiserver
+//	go run ./lab/demo -dialect opensandbox|agent-sandbox
+//	                            the same there, with the objects of an engine
 package main
 
 import (
@@ -22,8 +24,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	up := flag.Bool("up", false, "leave it running until Ctrl-C")
 	kube := flag.Bool("kube", false, "use a real etcd and kube-apiserver instead of a file of Pods")
+	dialect := flag.String("dialect", "claim", "claim, or an engine's: opensandbox or agent-sandbox")
 	flag.Parse()
-	err := run(ctx, *up, *kube)
+	err := run(ctx, *up, *kube, *dialect)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -31,7 +34,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, up, kube bool) error {
+func run(ctx context.Context, up, kube bool, dialect string) error {
 	dir, err := os.MkdirTemp("", "samepod-demo-")
 	if err != nil {
 		return err
@@ -39,7 +42,7 @@ func run(ctx context.Context, up, kube bool) error {
 	defer os.RemoveAll(dir)
 	l := lab.New(dir)
 	defer l.Close()
-	s, err := newStage(ctx, l, kube)
+	s, err := newStage(ctx, l, kube, dialect)
 	if err != nil {
 		return err
 	}
@@ -47,7 +50,9 @@ func run(ctx context.Context, up, kube bool) error {
 		return err
 	}
 	if up {
-		s.explain()
+		if err := s.explain(ctx); err != nil {
+			return err
+		}
 		<-ctx.Done()
 	}
 	return nil

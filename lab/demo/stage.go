@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/samepod/samepod/lab"
 )
@@ -26,17 +26,36 @@ type stage struct {
 	a       sandbox
 }
 
-// world is where Pods are known: a file, or an API server.
+// world is where sandboxes are known: a file of Pods, or an API server, perhaps with the
+// objects of an engine.
 type world interface {
 	// source are the flags that make samepod read this world.
 	source() []string
-	// create makes a Pod without an address and returns its uid.
-	create(ctx context.Context, name string) (uid string, err error)
-	// status writes its phase and address.
-	status(ctx context.Context, name, phase string, addr netip.Addr) error
+	// port is where its sandboxes listen.
+	port() uint16
+	// start takes a sandbox to where it serves.
+	start(ctx context.Context, name string, addr netip.Addr) (*lab.Pod, error)
+	// exit ends its container; the Pod stays, with its address.
+	exit(ctx context.Context, p sandbox) error
+	// recorded is the address that whoever does not look at the Pod dials.
+	recorded(ctx context.Context, p sandbox) (string, error)
+	// headers say which sandbox a request means.
+	headers(p sandbox) [][2]string
+	// ended is how samepod calls a sandbox whose container has exited.
+	ended() string
 }
 
-func newStage(ctx context.Context, l *lab.Lab, kube bool) (*stage, error) {
+func newWorld(ctx context.Context, l *lab.Lab, kube bool, dialect string) (world, error) {
+	switch {
+	case dialect != "claim":
+		return newEngineWorld(ctx, l, dialect)
+	case kube:
+		return newKubeWorld(ctx, l)
+	}
+	return newFileWorld(l)
+}
+
+func newStage(ctx context.Context, l *lab.Lab, kube bool, dialect string) (*stage, error) {
 	s := &stage{lab: l}
 	envoy, err := lab.EnvoyBinary(ctx, lab.NewestEnvoy())
 	if err != nil {
@@ -49,19 +68,15 @@ func newStage(ctx context.Context, l *lab.Lab, kube bool) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.addrs, err = lab.NewAddresses(lab.ExecdPort); err != nil {
+	if s.world, err = newWorld(ctx, l, kube, dialect); err != nil {
 		return nil, err
 	}
-	if kube {
-		s.world, err = newKubeWorld(ctx, l)
-	} else {
-		s.world, err = newFileWorld(l)
-	}
-	if err != nil {
+	if s.addrs, err = lab.NewAddresses(s.world.port()); err != nil {
 		return nil, err
 	}
 	config := filepath.Join(l.Dir, "samepod.yaml")
-	if err := lab.WriteConfig(config, namespace, s.addrs.Prefix()); err != nil {
+	text := fmt.Sprintf("dialect: %s\nscope: {namespaces: [%s]}\nports: [%d]\naddresses: {cidrs: [%v]}\n", dialect, namespace, s.world.port(), s.addrs.Prefix())
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
 	if s.samepod, err = l.StartSamepod(ctx, "samepod", binary, append([]string{"--config", config}, s.world.source()...)...); err != nil {
@@ -79,66 +94,4 @@ func newStage(ctx context.Context, l *lab.Lab, kube bool) (*stage, error) {
 		return nil, err
 	}
 	return s, s.samepod.WaitReady(ctx, true, 30*time.Second)
-}
-
-// fileWorld is a file of Pods.
-type fileWorld struct {
-	path string
-	pods []lab.PodRecord
-}
-
-func newFileWorld(l *lab.Lab) (*fileWorld, error) {
-	w := &fileWorld{path: filepath.Join(l.Dir, "pods.yaml")}
-	return w, lab.WritePods(w.path, nil)
-}
-
-func (w *fileWorld) source() []string { return []string{"--source", "file", "--pods-file", w.path} }
-
-func (w *fileWorld) create(_ context.Context, name string) (string, error) {
-	uid := "uid-of-" + name
-	w.pods = append(w.pods, lab.PodRecord{Namespace: namespace, Name: name, UID: uid, Phase: "Pending"})
-	return uid, lab.WritePods(w.path, w.pods)
-}
-
-func (w *fileWorld) status(_ context.Context, name, phase string, addr netip.Addr) error {
-	for i := range w.pods {
-		if w.pods[i].Name == name {
-			w.pods[i].Phase, w.pods[i].Addr = phase, addr
-		}
-	}
-	return lab.WritePods(w.path, w.pods)
-}
-
-// kubeWorld is a namespace of a real API server.
-type kubeWorld struct {
-	kube       *lab.Kube
-	kubeconfig string
-}
-
-func newKubeWorld(ctx context.Context, l *lab.Lab) (*kubeWorld, error) {
-	kube, err := l.StartKube(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := kube.CreateNamespace(ctx, namespace); err != nil {
-		return nil, err
-	}
-	kubeconfig, err := kube.Kubeconfig(lab.UserSamepod, kube.URL)
-	return &kubeWorld{kube, kubeconfig}, err
-}
-
-func (w *kubeWorld) source() []string {
-	return []string{"--source", "kube", "--kubeconfig", w.kubeconfig}
-}
-
-func (w *kubeWorld) create(ctx context.Context, name string) (string, error) {
-	p, err := w.kube.CreatePod(ctx, namespace, name)
-	if err != nil {
-		return "", err
-	}
-	return string(p.UID), nil
-}
-
-func (w *kubeWorld) status(ctx context.Context, name, phase string, addr netip.Addr) error {
-	return w.kube.SetStatus(ctx, namespace, name, corev1.PodPhase(phase), addr)
 }

@@ -16,9 +16,9 @@ import (
 
 // sandbox is a Pod with what a caller has recorded of it.
 type sandbox struct {
-	name, uid string
-	addr      netip.Addr
-	process   *lab.Pod
+	name    string
+	addr    netip.Addr
+	process *lab.Pod
 }
 
 // play tells the story and fails if it does not go as it says.
@@ -29,18 +29,17 @@ func (s *stage) play(ctx context.Context) error {
 		return err
 	}
 	s.a = a
-	s.sayf("Sandbox a runs in the Pod %s/a at %v. Its platform has recorded that address.", namespace, a.addr)
+	s.sayf("Sandbox a runs in the Pod %s/%s at %v. Its platform has recorded that address.", namespace, a.process.Name, a.addr)
 	if err := s.both(ctx, a, "executed in a", "executed in a"); err != nil {
 		return err
 	}
 
-	a.process.Stop()
-	if err := s.world.status(ctx, "a", "Failed", a.addr); err != nil {
+	if err := s.world.exit(ctx, a); err != nil {
 		return err
 	}
 	s.addrs.Release(a.addr)
 	s.sayf("a's container exits. The Pod stays as Failed, its address still in its status; nobody is there.")
-	if err := s.both(ctx, a, "503", "409 pod-terminal"); err != nil {
+	if err := s.both(ctx, a, "503", "409 "+s.world.ended()); err != nil {
 		return err
 	}
 
@@ -52,7 +51,7 @@ func (s *stage) play(ctx context.Context) error {
 		return fmt.Errorf("b got %v, want a's %v", b.addr, a.addr)
 	}
 	s.sayf("Another tenant's sandbox b starts, and gets the address %v.", b.addr)
-	if err := s.both(ctx, a, "executed in b", "409 pod-terminal"); err != nil {
+	if err := s.both(ctx, a, "executed in b", "409 "+s.world.ended()); err != nil {
 		return err
 	}
 	s.sayf("b's own callers notice nothing:")
@@ -75,15 +74,10 @@ func (s *stage) play(ctx context.Context) error {
 
 // start makes a Pod, its process and its record, and waits until samepod knows.
 func (s *stage) start(ctx context.Context, name string) (sandbox, error) {
-	uid, err := s.world.create(ctx, name)
-	if err != nil {
-		return sandbox{}, err
-	}
-	p := sandbox{name: name, uid: uid, addr: s.addrs.Take()}
-	if p.process, err = s.lab.StartPod(name, uid, p.addr); err != nil {
-		return sandbox{}, err
-	}
-	return p, s.world.status(ctx, name, "Running", p.addr)
+	p := sandbox{name: name, addr: s.addrs.Take()}
+	var err error
+	p.process, err = s.world.start(ctx, name, p.addr)
+	return p, err
 }
 
 func (s *stage) sayf(format string, args ...any) {
@@ -138,7 +132,11 @@ func (s *stage) call(ctx context.Context, e *lab.Envoy, p sandbox, command strin
 	if err != nil {
 		return answer{}, err
 	}
-	for _, h := range headers(p) {
+	headers, err := s.headers(ctx, p)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, h := range headers {
 		req.Header.Set(h[0], h[1])
 	}
 	resp, err := http.DefaultClient.Do(req)
@@ -150,13 +148,11 @@ func (s *stage) call(ctx context.Context, e *lab.Envoy, p sandbox, command strin
 	return answer{resp.StatusCode, resp.Header.Get("x-samepod-reason"), string(body)}, err
 }
 
-// headers are the claim: which Pod, and where it was.
-func headers(p sandbox) [][2]string {
-	return [][2]string{
-		{"x-samepod-target", namespace + "/" + p.name},
-		{"x-samepod-expect-pod-uid", p.uid},
-		{"x-samepod-recorded", netip.AddrPortFrom(p.addr, lab.ExecdPort).String()},
-	}
+// headers say which sandbox is meant, and where it was, which is what the Envoy without
+// samepod dials.
+func (s *stage) headers(ctx context.Context, p sandbox) ([][2]string, error) {
+	recorded, err := s.world.recorded(ctx, p)
+	return append(s.world.headers(p), [2]string{"x-samepod-recorded", recorded}), err
 }
 
 // timeline tells who held the address, as samepod saw it, and who executed what.
@@ -189,17 +185,22 @@ func (s *stage) timeline(pods ...sandbox) error {
 }
 
 // explain tells how to try it by hand.
-func (s *stage) explain() {
+func (s *stage) explain(ctx context.Context) error {
+	headers, err := s.headers(ctx, s.a)
+	if err != nil {
+		return err
+	}
 	fmt.Println("\nIt runs until Ctrl-C. Ask for sandbox a, as its caller would:")
 	for _, arm := range []struct {
 		name string
 		e    *lab.Envoy
 	}{{"with samepod", s.with}, {"without samepod", s.without}} {
 		fmt.Printf("\n# %s\ncurl -i %s", arm.name, arm.e.URL("/command"))
-		for _, h := range headers(s.a) {
+		for _, h := range headers {
 			fmt.Printf(" \\\n  -H '%s: %s'", h[0], h[1])
 		}
 		fmt.Printf(" \\\n  -d '{\"command\":\"for a: ls\"}'\n")
 	}
 	fmt.Printf("\n# what samepod knows\ncurl http://%s/readyz\ncurl 'http://%s/history?address=%s'\n", s.samepod.Health, s.samepod.Admin, s.a.addr)
+	return nil
 }

@@ -1,5 +1,6 @@
 {{- /* What the schema cannot say: values that do not go together. */ -}}
 {{- define "samepod.combinations" -}}
+{{- include "samepod.engineCombinations" . }}
 {{- $v := .Values }}
 {{- if not $v.image.repository }}
 {{- fail "image.repository: missing; allowed: where you keep the image that make release builds" }}
