@@ -36,6 +36,8 @@ test-mutants: ## break each safety property; six at once, since many wait for th
 test-deploy: ## the chart on the API server, and a release, built twice
 	$(TIMED) nice go -C deploy vet ./...
 	$(TIMED) nice go -C deploy test -count=1 -timeout 30m ./...
+	$(TIMED) nice go -C deploy/monitoring/sloth test ./...
+	$(TIMED) nice go -C deploy/monitoring test -timeout 30m ./...
 
 .PHONY: tools
 tools: ## get the Envoys and the sandbox engines' programs, and build etcd, kube-apiserver and runsc
@@ -56,7 +58,7 @@ fuzz: ## run every fuzzer for 30 s
 	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse identity/sandbox:Pin \
 		identity/opensandbox:Route identity/opensandbox:Decode identity/opensandbox:Keys identity/agentsandbox:Route identity/agentsandbox:Decode \
 		authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config \
-		node:Classify node:ScanLog node:Configuration node:Versions node:Explain; do \
+		creation:ParseCause node:Classify node:ScanLog node:Configuration node:Versions node:Explain; do \
 		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
 .PHONY: bench
@@ -67,6 +69,7 @@ bench: ## what a check costs, what reading a list of Pods costs, and 10 MB of lo
 golden: ## write the goldens and the generated parts of the documents
 	go test ./envoy -run Golden -update
 	go test ./cmd/samepod -run Docs -update
+	go -C deploy/monitoring/sloth test -update
 
 .PHONY: size
 size: ## what a samepod costs that watches 1 000, 20 000 and 100 000 Pods (half an hour)

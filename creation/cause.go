@@ -113,7 +113,7 @@ var advice = [...]struct{ means, look string }{
 func Causes() []Cause {
 	values := make([]Cause, len(signatures))
 	for i := range values {
-		values[i] = Cause(i) //nolint:gosec // an index of a short list
+		values[i] = Cause(i)
 	}
 	return values
 }
@@ -130,7 +130,7 @@ func ParseCause(message string) Cause {
 	message = strings.TrimPrefix(message, "(combined from similar events): ")
 	for c, s := range signatures {
 		if s.pattern != nil && s.pattern.MatchString(message) {
-			return Cause(c) //nolint:gosec // an index of a short list
+			return Cause(c)
 		}
 	}
 	return UnknownCause

@@ -118,7 +118,7 @@ func name[T ~uint8](names []string, v T) string {
 func all[T ~uint8](names []string) []T {
 	var values []T
 	for i := 1; i < len(names); i++ {
-		values = append(values, T(i)) //nolint:gosec // an index of a short list
+		values = append(values, T(i))
 	}
 	return values
 }

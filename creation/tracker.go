@@ -214,10 +214,11 @@ func (t *Tracker) enter(s *tracked, bound, now time.Time) {
 
 // censored reports whether the Pod is not ours to judge. That must not depend on how
 // the creation went: without a predecessor it depends on the time of binding alone,
-// and with one, what it has not judged is judged here, whatever came of it.
+// and with one, what it has not judged is judged here, whatever came of it. After a
+// while what is seen first and is old was missed by a watch, and not by a predecessor.
 func (t *Tracker) censored(s *tracked, now time.Time) bool {
 	handover := t.config.Handover
-	if handover.IsZero() || s.bound.After(t.began) {
+	if handover.IsZero() || now.Sub(t.began) > t.config.Deadline {
 		return now.Sub(s.bound) > t.config.Deadline
 	}
 	since, by := s.pod.created()

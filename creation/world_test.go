@@ -47,7 +47,7 @@ func play(t *testing.T, config Config, steps ...step) string {
 		}
 		w.until(int(time.Since(w.zero).Seconds()) + 200)
 		if n := w.tracker.Pending(); n != 0 {
-			t.Errorf("%d are waited for for ever", n)
+			t.Errorf("%d are waited for without end", n)
 		}
 		said = strings.Join(w.said, "; ")
 	})

@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"samepod": main})
+	testscript.Main(m, map[string]func(){"samepod": main, "kubectl-samepod": main})
 }
 
 // adminPages are what stands where an Envoy's admin interface should, by the

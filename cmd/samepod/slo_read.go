@@ -52,7 +52,7 @@ func (f *gateFlags) readSamepods(ctx context.Context, from, to time.Time) (creat
 	nodes := map[string]int{}
 	for _, replica := range f.samepods {
 		var w creation.Window
-		query := url.Values{"from": {from.UTC().Format(time.RFC3339)}, "to": {to.UTC().Format(time.RFC3339)}}
+		query := url.Values{"from": {from.UTC().Format(time.RFC3339Nano)}, "to": {to.UTC().Format(time.RFC3339Nano)}}
 		if err := getJSON(ctx, strings.TrimSuffix(replica, "/")+"/creation", query, &w); err != nil {
 			return sum, err
 		}

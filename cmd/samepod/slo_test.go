@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/samepod/samepod/creation"
 )
@@ -135,30 +138,32 @@ func TestGateUnanswered(t *testing.T) {
 
 // TestGateWaits: it looks again until the plan is done, and shows how far it is.
 func TestGateWaits(t *testing.T) {
-	s, url := replica(t, outcomes{n: 10, result: creation.Good})
-	go func() {
-		time.Sleep(200 * time.Millisecond)
-		for range 40 {
-			s.tellLedger(creation.Outcome{Generation: 1, Result: creation.Good, At: time.Now()})
+	s, _ := replica(t, outcomes{n: 10, result: creation.Good})
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked == 3 { // a look is two questions
+			for range 40 {
+				s.ledger.Add(creation.Outcome{Generation: 1, Result: creation.Good, At: time.Now()})
+			}
 		}
-	}()
-	code, out, stderr := gateOf(t, "--samepod", url, "--wait", "30s", "--pods", "50", "--poll", "1s", "--window", "1m")
+		s.handler(http.NotFoundHandler()).ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	code, out, stderr := gateOf(t, "--samepod", server.URL, "--wait", "1h", "--pods", "50", "--poll", "1s", "--window", "1m")
 	if code != 2 || !strings.Contains(out, "50, of which 0 failed") {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if !strings.Contains(stderr, "[####                ] 10 of 50 Pods, 0 failed, at most 30s more\n") {
+	if want := "[####                ] 10 of 50 Pods, 0 failed, at most "; !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 2 {
 		t.Errorf("progress: %q", stderr)
 	}
 	// Enough failures for the whole plan end it at once.
-	_, url = replica(t, outcomes{n: 9, result: creation.Bad})
+	_, url := replica(t, outcomes{n: 9, result: creation.Bad})
 	if code, _, stderr := gateOf(t, "--samepod", url, "--wait", "1h", "--window", "1m"); code != 1 || strings.Contains(stderr, "of 2995") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
 
-func (s *creationSLI) tellLedger(o creation.Outcome) { s.ledger.Add(o) }
-
-// prometheus answers range selectors with these samples: seconds before now, and the value.
+// prometheusOf answers range selectors with these samples: seconds before now, and the value.
 func prometheusOf(t *testing.T, all map[string][][2]float64) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -173,7 +178,7 @@ func prometheusOf(t *testing.T, all map[string][][2]float64) string {
 				continue
 			}
 			set := map[string]string{}
-			for _, l := range strings.Split(labels, ",") {
+			for l := range strings.SplitSeq(labels, ",") {
 				k, v, _ := strings.Cut(l, "=")
 				set[k] = v
 			}
@@ -217,5 +222,46 @@ func TestGatePrometheus(t *testing.T) {
 	}
 	if strings.Contains(out, "unknown: 0") {
 		t.Error("what did not rise is told")
+	}
+}
+
+// TestCreationPage: the window is asked for exactly, or not at all.
+func TestCreationPage(t *testing.T) {
+	_, url := replica(t)
+	for query, want := range map[string]int{
+		"": 400, "from=2026-01-01T00:00:00Z": 400, "from=2026-01-01T00:00:00Z&to=yesterday": 400, "from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z": 400,
+		"from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00.5Z": 200,
+	} {
+		res, err := http.Get(url + "/creation?" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", query, res.StatusCode, want)
+		}
+	}
+}
+
+// TestDocsCreation: the document names every metric of the SLI, and no other.
+func TestDocsCreation(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	creation.NewMetrics(reg, nil, func() int { return 0 }, func() int { return 0 })
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := readDoc(t, "docs/creation.md")
+	known := map[string]bool{}
+	for _, f := range families {
+		known[f.GetName()] = true
+		if !strings.Contains(text, "| `"+f.GetName()) {
+			t.Errorf("%s is not in the table", f.GetName())
+		}
+	}
+	for _, name := range regexp.MustCompile(`samepod_pod_sandbox_[a-z_]+`).FindAllString(text, -1) {
+		if !known[name] {
+			t.Errorf("%s is no metric", name)
+		}
 	}
 }

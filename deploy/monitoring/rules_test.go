@@ -2,18 +2,17 @@ package monitoring
 
 import (
 	"os/exec"
-	"strings"
+	"path/filepath"
 	"testing"
 )
 
 // program builds one of Prometheus' programs, without the discovery of a dozen clouds.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	out, err := exec.Command("go", "env", "GOCACHE").Output()
+	path, err := filepath.Abs("../../.cache/bin/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := strings.TrimSpace(string(out)) + "/samepod-monitoring-" + name
 	build := exec.Command("go", "build", "-tags", "remove_all_sd", "-ldflags", "-s -w", "-o", path, "github.com/prometheus/prometheus/cmd/"+name)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -19,4 +19,8 @@
 // Freshness is passive: the age since the last event or bookmark. It proves
 // nothing about how far the API server itself is behind, so it is called
 // unproven wherever it is shown.
+//
+// The creation SLI is apart from all that (creation.go, creation_watch.go,
+// creation_object.go): it has informers of its own, since a verdict may wait for what
+// is in a queue, and runs only in the replica that holds a Lease (lease.go).
 package kube
