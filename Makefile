@@ -29,8 +29,8 @@ test-waits: ## the part of the lab that waits for the bounds of the service
 	$(TIMED) go test -race -count=1 -timeout 20m -run $(WAITS) ./lab
 
 .PHONY: test-mutants
-test-mutants: ## break each safety property; six at once, since many wait for their test to give up
-	$(TIMED) nice go test -count=1 -parallel 6 -timeout 20m ./lab/mutants
+test-mutants: ## break each safety property; four at once, since many wait for their test to give up
+	$(TIMED) nice go test -count=1 -parallel 4 -timeout 20m ./lab/mutants
 
 .PHONY: test-deploy
 test-deploy: ## the chart on the API server, and a release, built twice

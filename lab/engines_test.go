@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func TestOpenSandboxSteps(t *testing.T) {
 	succeed(t, o.Reconcile(ctx, sandboxA))
 	expect(t, "paused", shape(t, o, sandboxA), "[] Paused ready=0 lag=0")
 	succeed(t, o.Resume(ctx, sandboxA))
-	if got := must(o.Get(ctx, pod))(t); string(got.UID) == second || got.Spec.Containers[0].Image != "snapshot:"+sandboxA {
+	if got := must(o.Get(ctx, pod))(t); string(got.UID) == second || !strings.Contains(got.Spec.Containers[0].Image, "/"+sandboxA+"-sandbox:snap-gen") {
 		t.Errorf("resumed: %s of %s, was %s", got.UID, got.Spec.Containers[0].Image, second)
 	}
 	third := addrs.Take()
@@ -218,13 +219,13 @@ func TestCRDs(t *testing.T) {
 	}
 }
 
-// UserSamepod may read the engines' kinds when it is let.
+// A user may read the engines' kinds when it is let.
 func TestGrantEngines(t *testing.T) {
 	kube, namespace := engineNamespace(t, lab.CRDBatchSandboxes)
-	succeed(t, kube.GrantEngines(t.Context(), "get"))
-	succeed(t, kube.GrantEngines(t.Context(), "get", "list", "watch"))
+	succeed(t, kube.GrantEngines(t.Context(), lab.UserReader, "get"))
+	succeed(t, kube.GrantEngines(t.Context(), lab.UserReader, "get", "list", "watch"))
 	config := kube.Config()
-	config.BearerToken = lab.UserSamepod
+	config.BearerToken = lab.UserReader
 	client := must(dynamic.NewForConfig(config))(t)
 	sandboxes := schema.GroupVersionResource{Group: "sandbox.opensandbox.io", Version: "v1alpha1", Resource: "batchsandboxes"}
 	eventually(t, "samepod may list", func() bool {

@@ -3,6 +3,7 @@ package lab_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -59,6 +60,18 @@ func samepodCLI(t *testing.T, args ...string) []byte {
 		t.Fatalf("samepod %s: %v\n%s", strings.Join(args, " "), err, &stderr)
 	}
 	return out
+}
+
+// runSamepod is [samepodCLI] where an error is an outcome: it returns what was printed,
+// errors too, and the exit code.
+func runSamepod(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	cmd := exec.Command(must(binaries.race())(t), args...)
+	text, err := cmd.CombinedOutput()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatalf("samepod %s: %v", strings.Join(args, " "), err)
+	}
+	return string(text), cmd.ProcessState.ExitCode()
 }
 
 // must is for calls that return an error beside a value: must(f())(t).

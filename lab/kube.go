@@ -42,6 +42,7 @@ type Kube struct {
 const (
 	userAdmin   = "admin"   // may do everything
 	UserSamepod = "samepod" // may get, list and watch Pods: what samepod needs
+	UserReader  = "reader"  // the same, for a samepod that may write nothing
 	UserNobody  = "nobody"  // may do nothing
 )
 
@@ -66,7 +67,7 @@ func (l *Lab) StartKube(ctx context.Context) (*Kube, error) {
 	}
 	tokens := filepath.Join(l.Dir, "tokens.csv")
 	lines := []string{userAdmin + "," + userAdmin + "," + userAdmin + `,"system:masters"`}
-	for _, user := range []string{UserSamepod, UserNobody} {
+	for _, user := range []string{UserSamepod, UserReader, UserNobody} {
 		lines = append(lines, user+","+user+","+user)
 	}
 	if err := os.WriteFile(tokens, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
@@ -133,36 +134,41 @@ func (k *Kube) Config() *rest.Config {
 	return &rest.Config{Host: k.URL, BearerToken: userAdmin, TLSClientConfig: rest.TLSClientConfig{CAFile: k.ca}, QPS: 1000, Burst: 2000}
 }
 
-// grant gives UserSamepod exactly what samepod needs for the dialect claim.
+// grant gives them exactly what samepod needs for the dialect claim.
 func (k *Kube) grant(ctx context.Context) error {
-	return k.bind(ctx, "samepod", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}}})
+	return k.bind(ctx, "samepod", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}}}, UserSamepod, UserReader)
 }
 
-// bind gives UserSamepod a ClusterRole of this name; one that exists gets these rules.
-func (k *Kube) bind(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
+// bind gives users a ClusterRole of this name; one that exists gets these rules.
+func (k *Kube) bind(ctx context.Context, name string, rules []rbacv1.PolicyRule, users ...string) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 	_, err := k.Client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		_, err = k.Client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{})
-		return err
 	}
 	if err != nil {
 		return err
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: UserSamepod}}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}}
+	for _, user := range users {
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
+	}
 	_, err = k.Client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
 	return err
 }
 
-// GrantEngines gives UserSamepod these verbs on the engines' kinds, beside what it may
-// do to Pods: get, list and watch, and patch where pins are kept on the objects.
-func (k *Kube) GrantEngines(ctx context.Context, verbs ...string) error {
+// GrantEngines gives a user these verbs on the engines' kinds, beside what it may do to
+// Pods: get, list and watch, and patch where pins are kept on the objects.
+func (k *Kube) GrantEngines(ctx context.Context, user string, verbs ...string) error {
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{opensandboxVersion.Group}, Resources: []string{"batchsandboxes", "pools"}, Verbs: verbs},
 		{APIGroups: []string{agentGroup}, Resources: []string{"sandboxes"}, Verbs: verbs},
 		{APIGroups: []string{claimVersion.Group}, Resources: []string{"sandboxclaims"}, Verbs: verbs},
 	}
-	return k.bind(ctx, "samepod-engines", rules)
+	return k.bind(ctx, "engines-"+user, rules, user)
 }
 
 // Kubeconfig writes a kubeconfig for a user; url is the API server's, or that of a

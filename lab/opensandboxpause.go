@@ -88,18 +88,21 @@ func (o *OpenSandbox) CompletePause(ctx context.Context, id string) error {
 }
 
 // AckResume writes that the sandbox is Resuming, and the images of the snapshot into
-// its template.
+// its template, each with the generation of the pause in its tag: the one trace of a
+// resume that stays.
 func (o *OpenSandbox) AckResume(ctx context.Context, id string) error {
-	if err := o.ack(ctx, id, "Resuming"); err != nil {
-		return err
-	}
 	bs, err := o.Sandbox(ctx, id)
 	if err != nil {
 		return err
 	}
+	paused, _, _ := unstructured.NestedInt64(bs.Object, "status", "pauseObservedGeneration")
+	if err := o.ack(ctx, id, "Resuming"); err != nil {
+		return err
+	}
 	containers, _, _ := unstructured.NestedSlice(bs.Object, "spec", "template", "spec", "containers")
 	for _, c := range containers {
-		c.(map[string]any)["image"] = "snapshot:" + id
+		container := c.(map[string]any)
+		container["image"] = fmt.Sprintf("registry.example/snapshots/%s-%s:snap-gen%d", id, container["name"], paused)
 	}
 	return o.Edit(ctx, id, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}})
 }

@@ -15,7 +15,25 @@ type Proxy struct {
 
 	to     string
 	mu     sync.Mutex
-	moving chan struct{} // closed while bytes may move
+	valves []*valve // the last one is of new connections
+}
+
+// valve is what connections have in common that stop together.
+type valve struct{ moving chan struct{} } // closed while bytes may move
+
+func openValve() *valve {
+	v := &valve{make(chan struct{})}
+	close(v.moving)
+	return v
+}
+
+func (v *valve) open() bool {
+	select {
+	case <-v.moving:
+		return true
+	default:
+		return false
+	}
 }
 
 // StartProxy starts a proxy to an address.
@@ -24,8 +42,7 @@ func (l *Lab) StartProxy(to string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{Addr: listener.Addr(), to: to, moving: make(chan struct{})}
-	close(p.moving)
+	p := &Proxy{Addr: listener.Addr(), to: to, valves: []*valve{openValve()}}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.onClose(func() { cancel(); listener.Close() })
 	go func() {
@@ -44,10 +61,23 @@ func (l *Lab) StartProxy(to string) (*Proxy, error) {
 func (p *Proxy) Pause() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.moving:
-		p.moving = make(chan struct{})
-	default:
+	p.stop()
+}
+
+// Hold stops what is open now, such as watches; connections that are made from now on
+// move.
+func (p *Proxy) Hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stop()
+	p.valves = append(p.valves, openValve())
+}
+
+func (p *Proxy) stop() {
+	for _, v := range p.valves {
+		if v.open() {
+			v.moving = make(chan struct{})
+		}
 	}
 }
 
@@ -55,21 +85,24 @@ func (p *Proxy) Pause() {
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.moving:
-	default:
-		close(p.moving)
+	for _, v := range p.valves {
+		if !v.open() {
+			close(v.moving)
+		}
 	}
 }
 
-func (p *Proxy) gate() <-chan struct{} {
+func (p *Proxy) gate(v *valve) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.moving
+	return v.moving
 }
 
 func (p *Proxy) forward(ctx context.Context, in net.Conn) {
 	defer in.Close()
+	p.mu.Lock()
+	v := p.valves[len(p.valves)-1]
+	p.mu.Unlock()
 	out, err := net.Dial("tcp", p.to)
 	if err != nil {
 		return
@@ -80,7 +113,7 @@ func (p *Proxy) forward(ctx context.Context, in net.Conn) {
 	done := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 		go func() {
-			p.copy(ctx, way[1], way[0])
+			p.copy(ctx, v, way[1], way[0])
 			done <- struct{}{}
 		}()
 	}
@@ -88,18 +121,18 @@ func (p *Proxy) forward(ctx context.Context, in net.Conn) {
 }
 
 // copy moves bytes while the gate is open.
-func (p *Proxy) copy(ctx context.Context, to io.Writer, from io.Reader) {
+func (p *Proxy) copy(ctx context.Context, v *valve, to io.Writer, from io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {
 		select {
-		case <-p.gate():
+		case <-p.gate(v):
 		case <-ctx.Done():
 			return
 		}
 		n, err := from.Read(buffer)
 		if n > 0 {
 			select { // it may have been paused while we read
-			case <-p.gate():
+			case <-p.gate(v):
 			case <-ctx.Done():
 				return
 			}

@@ -255,3 +255,25 @@ func (c *closing) Close() error {
 	c.once.Do(func() { c.at <- time.Now() })
 	return c.Conn.Close()
 }
+
+// TestOldestGoes: beyond the bound the connection that has had the most time is closed,
+// and nobody else.
+func TestOldestGoes(t *testing.T) {
+	l := make(pipes, 3)
+	bound := &boundListener{Listener: l, mostUnproven: 2}
+	var closed []*closing
+	for range 3 {
+		_, server := net.Pipe()
+		c := &closing{Conn: server, at: make(chan time.Time, 1)}
+		closed = append(closed, c)
+		l <- c
+		if _, err := bound.Accept(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range closed {
+		if got, want := len(c.at) == 1, i == 0; got != want {
+			t.Errorf("connection %d is closed: %v", i, got)
+		}
+	}
+}

@@ -215,7 +215,7 @@ var mutants = []struct {
 	{"Envoy goes on asking a replica that is stale", "cmd/samepod/health.go", "should := synced && (!anyStale || !r.unhealthyWhenStale)", "should := synced", "TestUnhealthyWhenStale$"},
 	{"any number of connections", "cmd/samepod/listen.go", "mostProven: f.maxConns}", "mostProven: 1 << 20}", "TestMaxConnections$"},
 	{"silent connections have the places of others", "cmd/samepod/bound.go", "if l.unproven.Len() <= l.mostUnproven {", "if true {", "TestHTTPConnections$"},
-	{"the newest goes for a silent one", "cmd/samepod/bound.go", "l.unproven.Front()", "l.unproven.Back()", "TestFlood$"},
+	{"the newest goes for a silent one", "cmd/samepod/bound.go", "l.unproven.Front()", "l.unproven.Back()", "TestOldestGoes$"},
 	{"a silent HTTP connection is kept", "cmd/samepod/serve.go", "IdleTimeout: httpTimeout", "IdleTimeout: time.Hour", "TestHTTPTimeouts$"},
 	{"who reads slowly is waited for", "cmd/samepod/serve.go", "WriteTimeout: answer,", "WriteTimeout: time.Hour,", "TestHTTPTimeouts$"},
 	{"an expired certificate is ready", "cmd/samepod/health.go", "notReady = \"tls: \" + expired", "_ = notReady", "TestServeTLS$"},
