@@ -10,7 +10,8 @@ import (
 )
 
 // tree is a node's disk: path to text, "-> target" is a link, "dir" a directory, and
-// "absent" takes the path of another tree away.
+// "absent" takes the path of another tree away. One with /proc/1/comm plays a node that
+// runs, which [NewHost] believes of no directory.
 type tree map[string]string
 
 // with is the tree with another over it.
@@ -52,6 +53,7 @@ func (t tree) grow(tb testing.TB) Host {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	h.copied = t["/proc/1/comm"] == "" || t["/proc/1/comm"] == "absent" // else it plays a node
 	return h
 }
 
