@@ -295,6 +295,8 @@ var mutants = []struct {
 	{"a file that was not read changes nothing", "node/containerd.go", "c.Unread = append(c.Unread, err.Error())\n\t\t\tcontinue", "continue", "TestEffective$"},
 	{"a containerd in a container has the paths of the node", "node/process.go", "case here != there:", "case here != there && false:", "TestChecks$"},
 	{"a copy that has a /proc is a node, and its binaries are run", "node/host.go", " || proc.Type != unix.PROC_SUPER_MAGIC", "", "TestCopyPlaysNode$"},
+	{"one runsc that takes links speaks for all", "node/binary.go", "if _, pod := r.BehindLink(); pod != OK {", "if false {", "TestChecks$"},
+	{"what was edited is in effect before a restart", "node/process.go", "at.After(p.Began.Add(rounding))", "false", "TestChecks$"},
 	{"a binary that anybody wrote is run", "node/binary.go", "mode.Perm()&0o022 != 0:", "mode.Perm()&0 != 0:", "TestAsk$"},
 	{"a flag of containerd counts less than its file", "node/containerd.go", "override(flag.to, value, \"the flag --\"+flag.name)", "_ = value", "TestEffective$"},
 	{"a runtime under the wrong plugin id is one", "node/containerd.go", "ignored := id != newCRI && version >= 3", "ignored := id != newCRI && version >= 99", "TestEffective$"},
