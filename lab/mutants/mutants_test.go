@@ -305,6 +305,8 @@ var mutants = []struct {
 	{"debug keys at top level are in effect", "node/shimconfig.go", "if slices.Contains(shimKeys, key) {", "if true {", "TestChecks$"},
 	{"a symptom is as near as its cause", "node/log.go", "return kind*10 + process", "return kind*0 + process", "TestReasons$"},
 	{"a symptom is a cause", "node/check_logs.go", "f.Severity, f.Consequence = Unknown, \"The cause is not in these logs.\"", "f.Severity, f.Consequence = Failure, \"\"", "TestReasons$"},
+	{"a container that crashes crowds out the cause", "node/log.go", "case s.seen[key]:", "case false:", "TestScanLog$"},
+	{"what is too deep to be read is right", "node/check_logs.go", "return fmt.Errorf(\"%s: more than %d directories deep\", path, mostDepth)", "return nil", "TestLogsCheck$"},
 	{"a log writes to the terminal", "node/log.go", "\t\t\treturn -1\n", "\t\t\treturn r\n", "TestPrintable$"},
 	{"the events of a Pod's predecessor are its own", "node/pod.go", "(o.UID == \"\" || o.UID == p.Metadata.UID)", "true", "TestExplain$"},
 	{"the log of any sandbox explains any Pod", "node/explain.go", " || !slices.Contains(ids, h.Sandbox) })", " })", "TestExplain$"},
