@@ -132,9 +132,17 @@ func (s *Scan) match(file string, line []byte) {
 	})
 }
 
-// printable is a line that cannot change a terminal.
+// secrets are what lines of registries, plugins and containers have that must not be
+// shown to whoever reads a report: they end in tickets.
+var secrets = regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[\w.~+/=-]{8,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|(://[^/\s:@]*:)[^/\s@]+@|((?:password|passwd|pwd|token|secret|api_?key)\\*"?\s*[=:]\s*\\*"?)[^\s"',;&\\]+`)
+
+// printable is a line that cannot change a terminal, without secrets.
 func printable(line []byte) string {
 	line = bytes.TrimSpace(line)
+	if len(line) > 4*textShown {
+		line = line[:4*textShown]
+	}
+	line = secrets.ReplaceAll(line, []byte("${1}${2}${3}<hidden>"))
 	if len(line) > textShown {
 		line = append(bytes.Clone(line[:textShown]), "..."...)
 	}

@@ -114,6 +114,26 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
+// TestSecrets: what is evidence in a ticket gives nothing away.
+func TestSecrets(t *testing.T) {
+	for line, want := range map[string]string{
+		`failed to pull: Authorization: Bearer abcdefgh123456.x`:                        `failed to pull: Authorization: Bearer <hidden>`,
+		`get "https://robot:s3cr3t-x@registry.example/v2/": Unauthorized`:               `get "https://robot:<hidden>registry.example/v2/": Unauthorized`,
+		`token eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.sig-nature is rejected`: `token <hidden> is rejected`,
+		`GET /x?access_token=abc&token=abcdef&y=1 password: "hunter2"`:                  `GET /x?access_token=<hidden>&token=<hidden>&y=1 password: "<hidden>"`,
+		`{\"password\":\"hunter2\"}`:                                                    `{\"password\":\"<hidden>\"}`,
+		symlink:                                                                         symlink,
+	} {
+		if got := printable([]byte(line)); got != want {
+			t.Errorf("%s\n%s", got, want)
+		}
+	}
+	long := strings.Repeat("x", textShown-4) + " Bearer abcdefghijklmnop"
+	if got := printable([]byte(long)); strings.Contains(got, "abc") {
+		t.Error(got)
+	}
+}
+
 // TestReasons: of each sandbox the cause is named, whichever line came first, and a
 // symptom is never one.
 func TestReasons(t *testing.T) {

@@ -216,7 +216,7 @@ func (r report) text() string {
 	fmt.Fprintf(&b, "%v  %s\n\n", r.Answer, r.Why)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name string, format string, args ...any) {
-		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(t, "%s\t%s\n", plain(name), plain(fmt.Sprintf(format, args...)))
 	}
 	row("window", "%s to %s, %s", r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339), covered(r.Covered, r.To.Sub(r.From)))
 	row("Pods", "%d, of which %d failed: %s", r.Pods, r.Failures, rateOf(r.Pods, r.Failures))
