@@ -313,6 +313,7 @@ var mutants = []struct {
 	{"addresses of IPv6 make up for those of IPv4", "node/check_network.go", "prefix.Contains(addr)", "true", "TestChecks$"},
 	{"a log writes to the terminal", "node/log.go", "\t\t\treturn -1\n", "\t\t\treturn r\n", "TestPrintable$"},
 	{"the events of a Pod's predecessor are its own", "node/pod.go", "(o.UID == \"\" || o.UID == p.Metadata.UID)", "true", "TestExplain$"},
+	{"the containers of a dead sandbox are a new one", "node/explain.go", "(!known || ended) && ", "", "TestExplain$"},
 	{"the log of any sandbox explains any Pod", "node/explain.go", " || !slices.Contains(ids, h.Sandbox) })", " })", "TestExplain$"},
 	{"a cause that is not known exits 0", "cmd/samepod/explainstart.go", "if err == nil && !a.Known() {", "if false {", "TestScript/doctor$"},
 }
