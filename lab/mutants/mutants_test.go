@@ -262,6 +262,10 @@ var mutants = []struct {
 	{"waiting looks until it has a FAIL", "creation/gate/verdict.go", "failAt: r.FailAt(pods)}", "failAt: 1}", "TestPlan$"},
 	{"the next replica does not know that there was one", "identity/kube/lease.go", "lead(ctx, lock.handover)", "lead(ctx, time.Time{})", "TestElection$"},
 	{"a Pod whose deletion was missed waits for ever", "identity/kube/creation_watch.go", "before.UID != now.UID {", "before.UID == now.UID {", "TestCreationMissedDeletion$"},
+	{"no number is a PASS", "cmd/samepod/slo_read.go", "if !(value >= 0 && value <= mostCounted) {", "if false {", "TestGateHostile$"},
+	{"failures that nobody has are none", "cmd/samepod/slo_read.go", "results[creation.Bad.String()]; good != bad {", "results[creation.Bad.String()]; false && good != bad {", "TestGateHostile$"},
+	{"part of an answer is all of it", "cmd/samepod/slo_read.go", "case len(answer.Warnings) > 0:", "case false:", "TestGateHostile$"},
+	{"less than none failed", "cmd/samepod/slo.go", "if c.Good < 0 || c.Good > mostCounted || c.Bad < 0 || c.Bad > mostCounted {", "if false {", "TestGateHostile$"},
 	{"what cannot be read is a FAIL", "cmd/samepod/slo.go", "&exitError{code: 3, error: err}", "&exitError{code: 1, error: err}", "TestGateUnanswered$"},
 	{"a secret writes YAML", "envoy/secret.go", "strings.HasPrefix(s, \"/\") && plainText.MatchString(s)", "strings.HasPrefix(s, \"/\")", "TestBadSecrets$"},
 
