@@ -83,7 +83,7 @@ func newServe() *cobra.Command {
 	f.renew.register(flags)
 	flags.BoolVar(&f.reflection, "reflection", false, "offer gRPC reflection")
 	flags.StringVar(&f.health, "health-listen", "127.0.0.1:9192", "`address` of /healthz, /readyz and /metrics; give the Pod's address for the kubelet and Prometheus")
-	flags.StringVar(&f.admin, "admin-listen", "127.0.0.1:9193", "loopback `address` of /history?address=<ip>, /shared and, with --pprof, /debug/pprof; empty for none")
+	flags.StringVar(&f.admin, "admin-listen", "127.0.0.1:9193", "loopback `address` of /history?address=<ip>, /shared, with --creation-sli /creation, and with --pprof /debug/pprof; empty for none")
 	flags.BoolVar(&f.pprof, "pprof", false, "offer /debug/pprof on the admin listener")
 	flags.BoolVar(&f.requireReady, "require-ready", false, "also ask for the Pod's Ready condition")
 	flags.BoolVar(&f.unhealthy, "unhealthy-when-stale", false, "tell Envoy NOT_SERVING while the view is stale, so that it asks another replica; with none left that is 503 no-verdict in place of view-stale")

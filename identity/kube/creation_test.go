@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -127,6 +128,46 @@ func TestElection(t *testing.T) {
 		}
 		stopSecond()
 		<-secondDone
+	})
+}
+
+// TestElectionAfterCrash: a replica that is killed does not let go of the Lease. The
+// next one takes it, and takes over what the first one left open.
+func TestElectionAfterCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		holder, seconds, now := "killed", int32(leaseDuration.Seconds()), metav1.NowMicro()
+		_, err := f.client.CoordinationV1().Leases("gateway").Create(t.Context(), &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: "samepod"},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.pod("ns", "before", "uid-before", true)
+		f.pod("ns", "open", "uid-open", false)
+		ctx, stop := context.WithCancel(t.Context())
+		done := f.replica(ctx, "next")
+		time.Sleep(5 * time.Second)
+		f.pod("ns", "between", "uid-between", true)
+		time.Sleep(20 * time.Second)
+		said := f.hears()
+		if !regexp.MustCompile(`^next begins (1[5-9]|20)s after; `).MatchString(said) {
+			t.Error(said)
+		}
+		for _, want := range []string{"uid-before excludedleft_censored", "uid-between good", "next counts true"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("no %s in %s", want, said)
+			}
+		}
+		time.Sleep(80 * time.Second)
+		f.pod("ns", "word", "uid-word", true)
+		time.Sleep(5 * time.Second)
+		if said := f.hears(); said != "next uid-word good; next uid-open bad" {
+			t.Error(said)
+		}
+		stop()
+		<-done
 	})
 }
 
