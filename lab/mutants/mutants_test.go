@@ -251,6 +251,8 @@ var mutants = []struct {
 	{"Pods from before count", "creation/tracker.go", "return now.Sub(s.bound) > t.config.Deadline", "return false", "TestOutcomes$"},
 	{"what a replica has counted the next one counts too", "creation/tracker.go", "return !since.After(handover)", "return since.IsZero()", "TestHandover$"},
 	{"a failing Pod that was open is nobody's", "creation/tracker.go", "return s.bound.Add(t.wait()).Before(handover)", "return true", "TestHandover$"},
+	{"an upgrade that makes nodes flap hides its failures", "creation/tracker.go", "(!s.nodeKnown || n.Ready.Status == False) && ", "", "TestOutcomes$"},
+	{"a Pod that went while nobody heard was bad", "identity/kube/creation_watch.go", "p.DeletionTimestamp = &p.CreationTimestamp", "_ = p", "TestCreationMissedDeletion$"},
 	{"a deletion hides a failure", "creation/judge.go", "case q.events.failures > 0:", "case q.events.failures > 0 && q.deleted.IsZero():", "TestOutcomes$"},
 	{"a replayed event counts again", "creation/evidence.go", "if count <= before {", "if false {", "TestPitfall2RelistReplaysEvents$"},
 	{"Events of made-up Pods fill the memory", "creation/tracker.go", "if t.orphans >= mostOrphans {", "if false {", "TestPitfall3Starved$"},
