@@ -180,10 +180,7 @@ func checkCgroupDriver(x *examination) []Finding {
 	systemd := kubelet.CgroupDriver == "systemd" // its default is cgroupfs
 	return x.each(func(c Containerd) []Finding {
 		var all []Finding
-		for _, h := range c.Handlers {
-			if h.Ignored || h.File == dockerConfig || !strings.Contains(h.RuntimeType, "runc") {
-				continue
-			}
+		for _, h := range c.runc() {
 			if (h.SystemdCgroup == "true") != systemd {
 				all = append(all, Finding{Severity: Warning, Found: fmt.Sprintf("runtime %s and the kubelet have different cgroup drivers", h.Name), Evidence: []string{fmt.Sprintf("%s: SystemdCgroup = %s", h.File, orDefault(h.SystemdCgroup)), fmt.Sprintf("%s: cgroupDriver: %s", kubeletConfig, orDefault(kubelet.CgroupDriver))}})
 			}
@@ -197,6 +194,20 @@ func checkCgroupDriver(x *examination) []Finding {
 			return []Finding{{Severity: OK, Found: c.name() + ": the cgroup drivers agree"}}
 		}
 	})
+}
+
+// runc are the handlers that start runc. Where no file has one, containerd has its own.
+func (c *Containerd) runc() []Handler {
+	var all []Handler
+	for _, h := range c.Handlers {
+		if !h.Ignored && h.File != dockerConfig && strings.Contains(h.RuntimeType, "runc") {
+			all = append(all, h)
+		}
+	}
+	if len(all) == 0 && c.Distribution != "dockerd" { // whose runc is dockerd's own
+		all = []Handler{{Name: "runc", File: "containerd's default"}}
+	}
+	return all
 }
 
 func orDefault(s string) string {

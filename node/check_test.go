@@ -148,6 +148,7 @@ func TestChecks(t *testing.T) {
 		"a subnet of no address":    {leases(1).with(tree{"/etc/cni/net.d/10-pods.conflist": `{"name":"pods","plugins":[{"type":"ptp","ipam":{"type":"host-local","subnet":"usePodCidr"}}]}`}), "cni", Unknown, "usePodCidr"},
 		"a network of nothing":      {tree{"/etc/cni/net.d/10-pods.conflist": "{}"}, "cni", Failure, "no type"},
 		"addresses gone":            {leases(13), "cni", Failure, "13 of 13"},
+		"runc by default":           {config("  runtime_type = 'io.containerd.runc.v2'", ""), "cgroup-driver", Warning, "containerd's default: SystemdCgroup = (not set)"},
 		"cgroup drivers":            {tree{"/var/lib/kubelet/config.yaml": "cgroupDriver: cgroupfs\n"}, "cgroup-driver", Warning, "SystemdCgroup = true"},
 		"no kubelet":                {tree{"/var/lib/kubelet/config.yaml": "absent"}, "cgroup-driver", Unknown, ""},
 		"a kubelet of no YAML":      {tree{"/var/lib/kubelet/config.yaml": "\t"}, "cgroup-driver", Unknown, ""},
