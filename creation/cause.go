@@ -44,28 +44,34 @@ var signatures = [...]struct {
 	pattern *regexp.Regexp
 }{
 	UnknownCause:         {"unknown", nil},
-	RunscConfig:          {"runsc-config", regexp.MustCompile(`decode config file "[^"]+": `)},
-	RunscPlatform:        {"runsc-platform", regexp.MustCompile(`cannot look up platform: `)},
-	ShimOOMScore:         {"shim-oom-score", regexp.MustCompile(`failed to set OOM Score on shim: .*permission denied`)},
-	ShimProtocol:         {"shim-protocol", regexp.MustCompile(`dial unix (?:\\x00|\x00)?\{"version":\d+,"address":"[^"]*","protocol":"\w+"\}`)},
-	ShimMissing:          {"shim-missing", regexp.MustCompile(`runtime "[^"]+" binary not installed "[^"]+"`)},
-	HandlerMissing:       {"handler-missing", regexp.MustCompile(`no runtime for "[^"]+" is configured`)},
-	RuntimeBinaryMissing: {"runtime-binary-missing", regexp.MustCompile(`fork/exec \S+: no such file or directory`)},
-	RuntimeCrash:         {"runtime-crash-noreport", regexp.MustCompile(`did not terminate succ?ess?fully.*unable to retrieve OCI runtime error`)},
-	CgroupDriver:         {"runc-cgroup-driver", regexp.MustCompile(`expected cgroupsPath to be of format "slice:prefix:name"|cgroup-parent for systemd cgroup should be a valid slice`)},
-	CgroupNoSpace:        {"runc-cgroup-enospc", regexp.MustCompile(`/sys/fs/cgroup/\S+: no space left on device`)},
-	MemoryTooSmall:       {"runc-mem-too-small", regexp.MustCompile(`unable to set memory limit to \d+`)},
-	InitDied:             {"runc-init-died", regexp.MustCompile(`can't get final child's PID from pipe|getting the final child's pid from pipe`)},
-	CNIExhausted:         {"cni-ip-exhausted", regexp.MustCompile(`no IP addresses available in range set|postIpamFailure\s+range is full|failed to assign an IP address to container`)},
-	CNIAuth:              {"cni-auth", regexp.MustCompile(`(?:plugin type="[^"]+"|networkPlugin cni|failed to set ?up).*[Uu]nauthorized`)},
-	CNINotReady:          {"cni-not-ready", regexp.MustCompile(`cni plugin not initialized|cni config uninitialized|stat /var/lib/calico/nodename: no such file`)},
-	CNIPluginMissing:     {"cni-plugin-missing", regexp.MustCompile(`failed to find plugin "[^"]+" in path`)},
-	PauseImage:           {"pause-image", regexp.MustCompile(`failed to get sandbox image "[^"]+"`)},
-	CNIOther:             {"cni-other", regexp.MustCompile(`failed to set ?up (?:network for sandbox|sandbox container ".*" network)|plugin type="[^"]+".* failed \(add\)`)},
-	NameReserved:         {"name-reserved", regexp.MustCompile(`failed to reserve sandbox name|error reserving pod name|name "[^"]+" is reserved for`)},
-	BootEOF:              {"runsc-boot-eof", regexp.MustCompile(`cannot read client sync file: waiting for sandbox to start: EOF`)},
-	RuntimeDown:          {"runtime-down", regexp.MustCompile(`code = Unavailable .*(?:connection refused|no such file or directory|connection reset)`)},
-	Timeout:              {"timeout", regexp.MustCompile(`code = DeadlineExceeded|context deadline exceeded|operation timeout`)},
+	RunscConfig:          {"runsc-config", message(`decode config file ~[^"\\]+~: `)},
+	RunscPlatform:        {"runsc-platform", message(`cannot look up platform: `)},
+	ShimOOMScore:         {"shim-oom-score", message(`failed to set OOM Score on shim: .*permission denied`)},
+	ShimProtocol:         {"shim-protocol", message(`dial unix (?:\\x00|\x00)?\{~version~:\d+,~address~:~[^"\\]*~,~protocol~:~\w+~\}`)},
+	ShimMissing:          {"shim-missing", message(`runtime ~[^"\\]+~ binary not installed ~[^"\\]+~`)},
+	HandlerMissing:       {"handler-missing", message(`no runtime for ~[^"\\]+~ is configured`)},
+	RuntimeBinaryMissing: {"runtime-binary-missing", message(`fork/exec \S+: no such file or directory`)},
+	RuntimeCrash:         {"runtime-crash-noreport", message(`did not terminate succ?ess?fully.*unable to retrieve OCI runtime error`)},
+	CgroupDriver:         {"runc-cgroup-driver", message(`expected cgroupsPath to be of format ~slice:prefix:name~|cgroup-parent for systemd cgroup should be a valid slice|did not receive slice as parent`)},
+	CgroupNoSpace:        {"runc-cgroup-enospc", message(`/sys/fs/cgroup/\S+: no space left on device`)},
+	MemoryTooSmall:       {"runc-mem-too-small", message(`unable to set memory limit to \d+`)},
+	InitDied:             {"runc-init-died", message(`can't get final child's PID from pipe|getting the final child's pid from pipe|write init-p: broken pipe`)},
+	CNIExhausted:         {"cni-ip-exhausted", message(`no IP addresses available in range set|postIpamFailure\s+range is full|failed to assign an IP address to container`)},
+	CNIAuth:              {"cni-auth", message(`(?:plugin type=~[^"\\]+~|[nN]etworkPlugin cni|failed to set ?up).*[Uu]nauthorized`)},
+	CNINotReady:          {"cni-not-ready", message(`cni plugin not initialized|cni config uninitialized|stat /var/lib/calico/nodename: no such file`)},
+	CNIPluginMissing:     {"cni-plugin-missing", message(`failed to find plugin ~[^"\\]+~ in path`)},
+	PauseImage:           {"pause-image", message(`failed to (?:get|inspect) sandbox image ~|failed pulling image ~[^"]*pause|failed to get image from containerd`)},
+	CNIOther:             {"cni-other", message(`failed to set ?up (?:network for sandbox|sandbox container ~.*~ network)|failed to create pod network sandbox|plugin type=~[^"\\]+~.* failed \(add\)|[nN]etworkPlugin cni failed to set up pod`)},
+	NameReserved:         {"name-reserved", message(`failed to reserve sandbox name|error reserving pod name|name ~[^"\\]+~ is reserved for`)},
+	BootEOF:              {"runsc-boot-eof", message(`cannot read client sync file: waiting for sandbox to start: EOF`)},
+	RuntimeDown:          {"runtime-down", message(`code = Unavailable .*(?:connection refused|no such file or directory|connection reset)`)},
+	Timeout:              {"timeout", message(`code = DeadlineExceeded|context deadline exceeded|operation timeout`)},
+}
+
+// message is a pattern in which a tilde is a quotation mark, however often it was
+// escaped on its way into the Event.
+func message(pattern string) *regexp.Regexp {
+	return regexp.MustCompile(strings.ReplaceAll(pattern, "~", `\\*"`))
 }
 
 func (c Cause) String() string {

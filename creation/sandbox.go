@@ -23,6 +23,7 @@ type tracked struct {
 	generation int
 	bound      time.Time // or when the sandbox before ended
 	nodeWasBad bool
+	nodeKnown  bool // when the Pod was bound: what is told of it since is news
 	bad        bool // the verdict was Bad
 
 	// What tells this generation from the next: the condition's time and the address.

@@ -205,7 +205,8 @@ func (t *Tracker) see(p *Pod, now time.Time) *tracked {
 func (t *Tracker) enter(s *tracked, bound, now time.Time) {
 	s.generation = 1
 	t.await(s, bound, now)
-	s.nodeWasBad = !t.nodes[s.pod.Node].wasReady(bound)
+	node := t.nodes[s.pod.Node]
+	s.nodeWasBad, s.nodeKnown = !node.wasReady(bound), node.Ready.Status != Absent
 	if t.censored(s, now) {
 		t.tell(s, Outcome{Result: Excluded, Exclusion: LeftCensored}, now)
 		s.phase = judged
@@ -240,7 +241,7 @@ func (t *Tracker) conclude(s *tracked, now time.Time) {
 	o := Outcome{Attempts: v.failures}
 	o.Result, o.Exclusion, o.Evidence = judge(question{
 		pod: s.pod, events: v, bound: s.bound, deadline: t.config.Deadline, deleted: s.pod.Deleted,
-		nodeWasBad: s.generation == 1 && (s.nodeWasBad || !node.wasReady(s.bound)), nodeIsBad: node.Ready.Status == False,
+		nodeWasBad: s.generation == 1 && (s.nodeWasBad || s.foundBad(node)), nodeIsBad: node.Ready.Status == False,
 	})
 	if o.Result == Bad {
 		o.Cause = v.cause
@@ -248,6 +249,13 @@ func (t *Tracker) conclude(s *tracked, now time.Time) {
 	s.bad = o.Result == Bad
 	t.tell(s, o, now)
 	s.phase = judged
+}
+
+// foundBad reports whether it became known only since that the node was not ready when
+// the Pod was bound. One that was, went down and came back, as in an upgrade that
+// breaks it, says so no more: its condition tells the last change alone.
+func (s *tracked) foundBad(n Node) bool {
+	return (!s.nodeKnown || n.Ready.Status == False) && !n.wasReady(s.bound)
 }
 
 func (t *Tracker) evidenceOf(s *tracked) *evidence {

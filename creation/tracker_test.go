@@ -47,6 +47,8 @@ func TestOutcomes(t *testing.T) {
 		{"node down", []step{{-1, node(False, -20)}, {0, pod(bound(0))}}, "excluded node_down"},
 		{"node down, found late", []step{{-1, node(True, -900)}, {0, pod(bound(0))}, {40, node(False, 40)}}, "excluded node_down"},
 		{"node down and back", []step{{0, pod(bound(0))}, {30, node(True, 25)}}, "excluded node_down"},
+		{"node up, down and back", []step{{-1, node(True, -900)}, {0, pod(bound(0), acknowledged(0))}, {5, failure("e", 1)}, {20, node(False, 20)}, {40, node(True, 38)}}, "bad event runsc-boot-eof x1"},
+		{"node down, told late", []step{{-1, node(True, -900)}, {0, pod(bound(0))}, {3, node(False, -2)}}, "excluded node_down"},
 		{"node down, and in time", []step{{-1, node(False, -20)}, {0, pod(bound(0))}, {30, pod(created(29))}}, "good condition 29s"},
 		{"node up", []step{{-1, node(True, -900)}, {0, pod(bound(0), acknowledged(0))}}, "bad condition"},
 		{"goes down later, after the kubelet's word", []step{{-1, node(True, -900)}, {0, pod(bound(0), acknowledged(0))}, {50, node(False, 50)}}, "bad condition"},

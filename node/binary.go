@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -52,21 +53,47 @@ func (x *examination) executable(path string) error {
 	return nil
 }
 
-// runscVersion is that of the runsc which this containerd starts, and how it is known.
-func (x *examination) runscVersion(c Containerd) (v RunscVersion, how string) {
+// release is the version of a runsc, and how it is known.
+type release struct {
+	RunscVersion
+	how string
+}
+
+// runscReleases are those of every runsc which this containerd starts, each once: one
+// that takes links says nothing about another.
+func (x *examination) runscReleases(c Containerd) []release {
 	if text := x.options.RunscVersion; text != "" {
-		v = ParseRunscVersion(text)
-		return v, fmt.Sprintf("runsc %v: %q was given", v, text)
+		v := ParseRunscVersion(text)
+		return []release{{v, fmt.Sprintf("runsc %v: %q was given", v, text)}}
 	}
-	name := "runsc"
-	if handlers := c.runsc(); len(handlers) > 0 {
-		name = x.runscBinary(handlers[0])
+	var names []string
+	for _, h := range c.runsc() {
+		if name := x.runscBinary(h); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	path, err := x.look(c, name)
-	if err != nil {
-		return RunscVersion{}, "runsc unknown: " + err.Error()
+	var all []release
+	for _, name := range names {
+		path, err := x.look(c, name)
+		if err != nil {
+			all = append(all, release{how: "runsc unknown: " + err.Error()})
+			continue
+		}
+		v, how := x.versionOf(path)
+		all = append(all, release{v, how})
 	}
-	return x.versionOf(path)
+	return all
+}
+
+// worstBehindLink is the release of which the least good is known: one that is not
+// known may refuse links as well.
+func worstBehindLink(all []release) release {
+	for _, r := range all {
+		if _, pod := r.BehindLink(); pod != OK {
+			return r
+		}
+	}
+	return all[0]
 }
 
 // versionOf asks a binary of gVisor. Looking into it is no way: runsc has others in

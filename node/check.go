@@ -184,7 +184,7 @@ func (x *examination) judgeFiles(c Containerd) Finding {
 		files = []string{"no file: containerd has its defaults"}
 	}
 	if len(c.Unread) > 0 {
-		f := Finding{Severity: Unknown, Found: c.name() + ": not all of its configuration could be read", Evidence: append(slices.Clone(c.Unread), files...)}
+		f := Finding{Severity: Unknown, Found: c.name() + ": not all of its configuration is known", Evidence: append(slices.Clone(c.Unread), files...)}
 		if x.unseen != nil {
 			f.Evidence = append(f.Evidence, x.unseen.Error())
 		}

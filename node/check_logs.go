@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	mostLogs  = 512 // files, the newest ones
-	mostDepth = 4   // directories below the one that is given
+	mostLogs  = 512     // files, the newest ones
+	mostRead  = 1 << 30 // bytes of them all
+	mostDepth = 4       // directories below the one that is given
 	skew      = time.Minute
 )
 
@@ -37,11 +38,23 @@ func (h Host) logs(given, guessed []string) (files []logFile, unread []error) {
 	slices.SortStableFunc(files, func(a, b logFile) int {
 		return cmp.Or(b.info.ModTime().Compare(a.info.ModTime()), cmp.Compare(a.path, b.path))
 	})
-	if len(files) > mostLogs {
-		unread = append(unread, fmt.Errorf("of %d logs the newest %d were read", len(files), mostLogs))
-		files = files[:mostLogs]
+	files, left := newest(files)
+	if left != nil {
+		unread = append(unread, left)
 	}
 	return files, unread
+}
+
+// newest are the logs that are read, of those in their order.
+func newest(files []logFile) ([]logFile, error) {
+	size := int64(0)
+	for i, f := range files {
+		size += min(f.info.Size(), mostLog)
+		if i == mostLogs || size > mostRead {
+			return files[:i], fmt.Errorf("of %d logs the newest %d were read", len(files), i)
+		}
+	}
+	return files, nil
 }
 
 func (h Host) collect(path string, depth int, seen map[string]bool, files *[]logFile) error {
@@ -60,8 +73,10 @@ func (h Host) collect(path string, depth int, seen map[string]bool, files *[]log
 	case info.Mode().IsRegular():
 		*files = append(*files, logFile{path, info})
 		return nil
-	case !info.IsDir() || depth > mostDepth:
-		return nil
+	case !info.IsDir():
+		return fmt.Errorf("%s: not a regular file, and not a directory", path)
+	case depth > mostDepth:
+		return fmt.Errorf("%s: more than %d directories deep", path, mostDepth)
 	}
 	entries, err := h.list(path)
 	if err != nil {

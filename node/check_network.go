@@ -24,12 +24,15 @@ type network struct {
 type plugin struct {
 	Type string `json:"type"`
 	IPAM struct {
-		Type   string `json:"type"`
-		Subnet string `json:"subnet"`
-		Ranges [][]struct {
-			Subnet string `json:"subnet"`
-		} `json:"ranges"`
+		Type   string     `json:"type"`
+		Subnet string     `json:"subnet"`
+		Ranges [][]subnet `json:"ranges"`
 	} `json:"ipam"`
+}
+
+// subnet is a range of host-local, whose rangeStart and rangeEnd are not read.
+type subnet struct {
+	Subnet string `json:"subnet"`
 }
 
 func (n network) all() []plugin {
@@ -71,6 +74,9 @@ func (x *examination) judgeNetwork(c Containerd, path string) []Finding {
 	}
 	var all []Finding
 	for _, p := range n.all() {
+		if p.Type == "" {
+			all = append(all, Finding{Severity: Failure, Found: path + " is no network configuration: a plugin has no type", Consequence: "Pods fail: cni plugin not initialized."})
+		}
 		for _, name := range []string{p.Type, p.IPAM.Type} {
 			if name != "" {
 				all = append(all, x.judgePlugin(c, path, name)...)
@@ -108,16 +114,13 @@ func (x *examination) judgePlugin(c Containerd, file, name string) []Finding {
 // fullEnough is from where a range of addresses is said to be nearly full.
 const fullEnough = 0.9
 
-// judgeLeases counts the addresses that host-local has given away.
+// judgeLeases counts the addresses that host-local has given away. Of each set a Pod
+// has one, so each is judged alone: the addresses of IPv6 do not run out, and a Pod
+// without one of IPv4 does not start all the same.
 func (x *examination) judgeLeases(name string, p plugin) []Finding {
-	total := size(p.IPAM.Subnet)
-	for _, set := range p.IPAM.Ranges {
-		for _, r := range set {
-			total += size(r.Subnet)
-		}
-	}
-	if total == 0 {
-		return nil
+	sets := p.IPAM.Ranges
+	if p.IPAM.Subnet != "" {
+		sets = append(slices.Clone(sets), []subnet{{p.IPAM.Subnet}})
 	}
 	dir := filepath.Join("/var/lib/cni/networks", name)
 	entries, err := x.host.list(dir)
@@ -127,29 +130,37 @@ func (x *examination) judgeLeases(name string, p plugin) []Finding {
 	if err != nil {
 		return []Finding{{Severity: Unknown, Found: "the leases of host-local could not be counted", Evidence: []string{err.Error()}}}
 	}
-	used := 0.0
-	for _, e := range entries {
-		if _, err := netip.ParseAddr(e.Name()); err == nil {
-			used++
+	var all []Finding
+	for _, set := range sets {
+		total, used := 0.0, 0.0
+		for _, r := range set {
+			prefix, err := netip.ParsePrefix(r.Subnet)
+			if err != nil {
+				all = append(all, Finding{Severity: Unknown, Found: fmt.Sprintf("the subnet %q of host-local could not be read", r.Subnet), Evidence: []string{err.Error()}})
+				continue
+			}
+			total += size(prefix)
+			for _, e := range entries {
+				if addr, err := netip.ParseAddr(e.Name()); err == nil && prefix.Contains(addr) {
+					used++
+				}
+			}
 		}
+		if total == 0 || used < fullEnough*total {
+			continue
+		}
+		f := Finding{Severity: Warning, Found: fmt.Sprintf("%.0f of %.0f addresses are given away", used, total), Evidence: []string{dir}, Consequence: "Pods fail: no IP addresses available in range set.", Remedy: "A bigger range, or fewer Pods; take leases away that no Pod has."}
+		if used >= total {
+			f.Severity = Failure
+		}
+		all = append(all, f)
 	}
-	if used < fullEnough*total {
-		return nil
-	}
-	f := Finding{Severity: Warning, Found: fmt.Sprintf("%.0f of %.0f addresses are given away", used, total), Evidence: []string{dir}, Consequence: "Pods fail: no IP addresses available in range set.", Remedy: "A bigger range, or fewer Pods; take leases away that no Pod has."}
-	if used >= total {
-		f.Severity = Failure
-	}
-	return []Finding{f}
+	return all
 }
 
 // size is how many addresses host-local has to give in a subnet: not the first, the
 // gateway and the last.
-func size(subnet string) float64 {
-	prefix, err := netip.ParsePrefix(subnet)
-	if err != nil {
-		return 0
-	}
+func size(prefix netip.Prefix) float64 {
 	return max(math.Exp2(float64(prefix.Addr().BitLen()-prefix.Bits()))-3, 1)
 }
 
@@ -169,10 +180,7 @@ func checkCgroupDriver(x *examination) []Finding {
 	systemd := kubelet.CgroupDriver == "systemd" // its default is cgroupfs
 	return x.each(func(c Containerd) []Finding {
 		var all []Finding
-		for _, h := range c.Handlers {
-			if h.Ignored || h.File == dockerConfig || !strings.Contains(h.RuntimeType, "runc") {
-				continue
-			}
+		for _, h := range c.runc() {
 			if (h.SystemdCgroup == "true") != systemd {
 				all = append(all, Finding{Severity: Warning, Found: fmt.Sprintf("runtime %s and the kubelet have different cgroup drivers", h.Name), Evidence: []string{fmt.Sprintf("%s: SystemdCgroup = %s", h.File, orDefault(h.SystemdCgroup)), fmt.Sprintf("%s: cgroupDriver: %s", kubeletConfig, orDefault(kubelet.CgroupDriver))}})
 			}
@@ -186,6 +194,20 @@ func checkCgroupDriver(x *examination) []Finding {
 			return []Finding{{Severity: OK, Found: c.name() + ": the cgroup drivers agree"}}
 		}
 	})
+}
+
+// runc are the handlers that start runc. Where no file has one, containerd has its own.
+func (c *Containerd) runc() []Handler {
+	var all []Handler
+	for _, h := range c.Handlers {
+		if !h.Ignored && h.File != dockerConfig && strings.Contains(h.RuntimeType, "runc") {
+			all = append(all, h)
+		}
+	}
+	if len(all) == 0 && c.Distribution != "dockerd" { // whose runc is dockerd's own
+		all = []Handler{{Name: "runc", File: "containerd's default"}}
+	}
+	return all
 }
 
 func orDefault(s string) string {

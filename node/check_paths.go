@@ -51,12 +51,12 @@ func above(parent, dir string) bool {
 
 // behindLink judges bundles behind a link by the version of runsc.
 func (x *examination) behindLink(c Containerd, walk Walk, set string) Finding {
-	version, how := x.runscVersion(c)
+	version := worstBehindLink(x.runscReleases(c))
 	f := Finding{Severity: Failure, Evidence: []string{set}}
 	for _, l := range walk.Links {
 		f.Evidence = append(f.Evidence, l.String())
 	}
-	f.Evidence = append(f.Evidence, "canonical: "+walk.Canonical, how)
+	f.Evidence = append(f.Evidence, "canonical: "+walk.Canonical, version.how)
 	f.Found = fmt.Sprintf("%s: a link on the way to the bundles: %v", c.name(), walk.Links[0])
 	canonical := walk.Canonical
 	if state, err := x.host.Walk(c.State.Value); err == nil {

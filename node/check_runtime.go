@@ -14,12 +14,18 @@ import (
 
 func checkVersions(x *examination) []Finding {
 	return x.eachRunsc(func(c Containerd) []Finding {
-		runsc, how := x.runscVersion(c)
-		all := []Finding{judgeRunsc(runsc, how)}
-		if runsc.OnEROFS() == Failure {
-			all = append(all, Finding{Severity: Warning, Found: fmt.Sprintf("runsc %v cannot start images on EROFS", runsc), Evidence: []string{how}, Consequence: "Pods whose snapshotter gives EROFS fail: self-bind-mounting rootfs: invalid argument.", Remedy: "Use runsc 20260622 or newer."})
+		var all []Finding
+		var newest RunscVersion
+		for _, runsc := range x.runscReleases(c) {
+			all = append(all, judgeRunsc(runsc.RunscVersion, runsc.how))
+			if runsc.OnEROFS() == Failure {
+				all = append(all, Finding{Severity: Warning, Found: fmt.Sprintf("runsc %v cannot start images on EROFS", runsc), Evidence: []string{runsc.how}, Consequence: "Pods whose snapshotter gives EROFS fail: self-bind-mounting rootfs: invalid argument.", Remedy: "Use runsc 20260622 or newer."})
+			}
+			if runsc.Date >= newest.Date {
+				newest = runsc.RunscVersion
+			}
 		}
-		return append(all, x.judgeContainerd(c, runsc))
+		return append(all, x.judgeContainerd(c, newest))
 	})
 }
 

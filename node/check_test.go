@@ -63,6 +63,11 @@ func TestChecks(t *testing.T) {
 	runsc := func(release string) tree {
 		return tree{"/usr/bin/runsc": "runsc version " + release, "/usr/bin/containerd-shim-runsc-v1": "runsc version " + release}
 	}
+	two := tree{"/usr/bin/runsc-b": "runsc version release-20260817.0", "/b.toml": "binary_name = 'runsc-b'\n"}
+	two["/etc/containerd/config.toml"] = config3 + "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runsc-b]\n  runtime_type = 'io.containerd.runsc.v1'\n  options = { ConfigPath = '/b.toml' }\n"
+	started := func(ticks string) tree {
+		return tree{"/proc/stat": "cpu 1 2\nbtime 1700000000\n", "/proc/700/stat": "700 (a) b) S 1 700 700 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 " + ticks + " 1 1\n"}
+	}
 	toml := func(text string) tree { return tree{"/etc/containerd/runsc.toml": text} }
 	for name, tc := range map[string]struct {
 		disk     tree
@@ -77,6 +82,8 @@ func TestChecks(t *testing.T) {
 		"the kernel agrees":         {state("/var/run/containerd"), "state-proof", Failure, "/proc/self/fd says " + bundles},
 		"a link below state":        {tree{bundles: "absent", "/run/containerd/io.containerd.runtime.v2.task": "-> /data", "/data/k8s.io": "dir"}, "state-symlink", Failure, "io.containerd.runtime.v2.task -> /data"},
 		"an old runsc":              {state("/var/run/containerd").with(runsc("release-20260511.0")), "state-symlink", Warning, "None with runsc 20260511"},
+		"an old and a new runsc":    {state("/var/run/containerd").with(runsc("release-20260511.0")).with(two), "state-symlink", Failure, "runsc-b 20260817"},
+		"both are judged":           {runsc("release-20260511.0").with(two), "versions", Info, "runsc-b 20260817"},
 		"a runsc of no release":     {state("/var/run/containerd").with(runsc("VERSION_MISSING")), "state-symlink", Failure, "which one this is, is not known"},
 		"a newer runsc":             {state("/var/run/containerd").with(runsc("release-20261101.0")), "state-symlink", Failure, "is not known"},
 		"a loop":                    {state("/a/containerd").with(tree{"/a": "-> b", "/b": "-> a"}), "state-symlink", Failure, "loop"},
@@ -90,8 +97,12 @@ func TestChecks(t *testing.T) {
 		"no runsc":                  {tree{"/etc/containerd/config.toml": "version = 3\n"}, "state-symlink", Skipped, "no runtime"},
 		"an unread configuration":   {tree{"/etc/containerd/config.toml": "version = \n"}, "state-symlink", Unknown, "not all was read"},
 		"an unread import":          {config("version = 3", "version = 3\nimports = ['/none.toml']"), "state-symlink", Unknown, "/none.toml"},
+		"edited, not restarted":     {started("500"), "state-symlink", Unknown, "/etc/containerd/config.toml: changed at"},
+		"restarted since":           {started("999999999999"), "state-symlink", OK, ""},
+		"when it began is unknown":  {started("x"), "state-symlink", OK, ""},
 		"it is said":                {config("version = 3", "version = 3\nimports = ['/none.toml']"), "containerd", Unknown, "/none.toml"},
 		"containerd in a container": {tree{"/proc/700/ns/mnt": "-> mnt:[4026532000]"}, "containerd", Unknown, "--rootfs /proc/700/root"},
+		"containerd in a chroot":    {tree{"/proc/700/root": "-> /chroot"}, "state-symlink", Unknown, "See containerd"},
 		"nothing is said of it":     {tree{"/proc/700/ns/mnt": "-> mnt:[4026532000]"}.with(state("/var/run/containerd")), "state-symlink", Unknown, "See containerd"},
 		"where it is, is not known": {tree{"/proc/700/ns/mnt": "absent"}, "state-symlink", Unknown, "See containerd"},
 		"/tmp is a link":            {tree{"/tmp": "-> /private/tmp", "/private/tmp": "dir"}, "tmp-symlink", Failure, "/tmp -> /private/tmp"},
@@ -109,6 +120,8 @@ func TestChecks(t *testing.T) {
 		"the old plugin id":         {tree{"/etc/containerd/config.toml": strings.Replace(handlers2, "version = 2", "version = 3", 1)}, "handlers", Failure, oldCRI},
 		"debug at top level":        {toml("debug = true\n"), "runsc-config", Warning, `debug = "true"`},
 		"a bool":                    {toml("[runsc_config]\ndebug = true\n"), "runsc-config", Failure, "runsc_config.debug is not a string"},
+		"a bomb of keys":            {toml(strings.Repeat("a.", 1000) + "a = 1\n"), "runsc-config", Warning, "a = a table"},
+		"a bomb of lists":           {toml("x = " + strings.Repeat("[", 999) + strings.Repeat("]", 999) + "\n"), "runsc-config", Warning, "x = a list"},
 		"runsc_config is a string":  {toml("runsc_config = 'x'\n"), "runsc-config", Failure, "not a table"},
 		"no TOML":                   {toml("[runsc_config\n"), "runsc-config", Failure, "line 1"},
 		"binary TOML":               {toml("\x00\x01\xff"), "runsc-config", Failure, ""},
@@ -131,7 +144,11 @@ func TestChecks(t *testing.T) {
 		"a plugin is missing":       {tree{"/opt/cni/bin/ptp": "absent"}, "cni", Failure, "CNI plugin ptp"},
 		"a plugin with a path":      {tree{"/etc/cni/net.d/10-pods.conflist": `{"type":"../../bin/sh"}`}, "cni", Failure, "no name of a plugin"},
 		"addresses nearly gone":     {leases(12), "cni", Warning, "12 of 13"},
+		"gone beside IPv6":          {leases(13).with(tree{"/etc/cni/net.d/10-pods.conflist": `{"name":"pods","plugins":[{"type":"ptp","ipam":{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/28"}],[{"subnet":"fd00::/64"}]]}}]}`}), "cni", Failure, "13 of 13"},
+		"a subnet of no address":    {leases(1).with(tree{"/etc/cni/net.d/10-pods.conflist": `{"name":"pods","plugins":[{"type":"ptp","ipam":{"type":"host-local","subnet":"usePodCidr"}}]}`}), "cni", Unknown, "usePodCidr"},
+		"a network of nothing":      {tree{"/etc/cni/net.d/10-pods.conflist": "{}"}, "cni", Failure, "no type"},
 		"addresses gone":            {leases(13), "cni", Failure, "13 of 13"},
+		"runc by default":           {config("  runtime_type = 'io.containerd.runc.v2'", ""), "cgroup-driver", Warning, "containerd's default: SystemdCgroup = (not set)"},
 		"cgroup drivers":            {tree{"/var/lib/kubelet/config.yaml": "cgroupDriver: cgroupfs\n"}, "cgroup-driver", Warning, "SystemdCgroup = true"},
 		"no kubelet":                {tree{"/var/lib/kubelet/config.yaml": "absent"}, "cgroup-driver", Unknown, ""},
 		"a kubelet of no YAML":      {tree{"/var/lib/kubelet/config.yaml": "\t"}, "cgroup-driver", Unknown, ""},

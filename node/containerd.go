@@ -179,6 +179,9 @@ func (h Host) loadFiles(c *Containerd, config string) {
 			continue
 		}
 		c.merge(path, t)
+		if err := h.changed(path, c.process); err != nil {
+			c.Unread = append(c.Unread, err.Error())
+		}
 		pending = append(pending, h.imports(c, path, t.texts("imports"))...)
 	}
 }

@@ -62,22 +62,29 @@ func (a *Account) conclude(m Match) {
 	a.Cause, a.Meaning, a.Remedy = m.Class, m.Meaning, m.Remedy
 }
 
-// stage is how far the Pod has come, by its conditions and containers.
+// stage is how far the Pod has come, by its conditions and containers. The condition
+// decides while the Pod lives: containers of a sandbox that died keep their IDs, as on
+// a node that was restarted for an upgrade.
 func (a *Account) stage(p Pod) {
+	known := false
 	for _, name := range readyToStart {
 		if c, ok := p.condition(name); ok {
+			known = true
 			a.Started = c.Status == "True"
 			a.Evidence = append(a.Evidence, strings.TrimSpace(fmt.Sprintf("condition %s is %s since %s %s %s", name, c.Status, stamped(c.LastTransitionTime), c.Reason, printable([]byte(c.Message)))))
 			break
 		}
 	}
-	for _, c := range p.Status.ContainerStatuses {
-		a.Started = a.Started || c.ContainerID != "" || c.State.Running != nil
+	ended := p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded"
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		a.Started = a.Started || (!known || ended) && (c.ContainerID != "" || c.State.Running != nil)
 	}
 	switch scheduled, ok := p.condition("PodScheduled"); {
+	case a.Started && ended:
+		a.Stage = "the sandbox was there, and the Pod has ended: " + cmp.Or(p.Status.Reason, p.Status.Phase)
 	case a.Started:
 		a.Stage = "the sandbox is there"
-	case p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded":
+	case ended:
 		a.Stage = "the Pod has ended: " + cmp.Or(p.Status.Reason, p.Status.Phase)
 	case p.Spec.NodeName == "" || ok && scheduled.Status != "True":
 		a.Stage = "no node was chosen; the scheduler's events say why"

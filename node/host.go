@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Host is the file system of a node, as its processes see it.
@@ -37,11 +39,24 @@ func NewHost(root string) (Host, error) {
 		return Host{}, fmt.Errorf("%q: not a directory; allowed: a directory", root)
 	}
 	h := Host{root: abs}
-	if !h.Live() {
-		running, err := h.exists("/proc/1/comm")
-		h.copied = err != nil || !running
-	}
+	h.copied = !h.Live() && !h.runs()
 	return h, nil
+}
+
+// runs reports whether a kernel runs this disk: its /proc is the kernel's. One that
+// was copied, or made up in an archive that somebody sent, is a directory like others,
+// and whoever took that for a node would run the binaries beside it.
+func (h Host) runs() bool {
+	walk, err := h.Walk("/proc")
+	if err != nil {
+		return false
+	}
+	var proc unix.Statfs_t
+	if err := unix.Statfs(h.onDisk(walk.Canonical), &proc); err != nil || proc.Type != unix.PROC_SUPER_MAGIC {
+		return false
+	}
+	there, err := h.exists("/proc/1/comm")
+	return there && err == nil
 }
 
 // Live reports whether this process is on the node itself.

@@ -30,17 +30,21 @@ func (h Hit) Place() string { return fmt.Sprintf("%s:%d", h.File, h.Line) }
 
 // Scan is what was read of a log.
 type Scan struct {
+	// Hits are the first of each class and sandbox.
 	Hits []Hit
 	// Lines is how many there were.
 	Lines int
 	// Notes say what was not read: the beginning of a huge file, binary lines.
 	Notes []string
+
+	seen map[string]bool // class and sandbox
+	full bool
 }
 
 const (
 	mostLog   = 64 << 20  // what is read of one log: its end
 	mostLine  = 256 << 10 // what is looked at of one line: its beginning
-	mostHits  = 10_000
+	mostHits  = 10_000    // of one log
 	textShown = 1000
 )
 
@@ -103,18 +107,42 @@ func (s *Scan) add(file string, line []byte) {
 
 func (s *Scan) match(file string, line []byte) {
 	m := Classify(line)
-	if !m.Known() || len(s.Hits) == mostHits {
+	if !m.Known() {
 		return
 	}
+	sandbox := sandboxOf(file, line)
+	key := m.Class + " " + sandbox
+	switch {
+	case s.seen[key]:
+		return // a line that comes again and again takes no other's place
+	case len(s.Hits) == mostHits:
+		if !s.full {
+			s.full = true
+			s.notef("%s:%d: from here on not classified: %d sandboxes and classes", file, s.Lines, mostHits)
+		}
+		return
+	}
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+	}
+	s.seen[key] = true
 	s.Hits = append(s.Hits, Hit{
 		Match: m, File: file, Line: s.Lines, Text: printable(line),
-		Sandbox: sandboxOf(file, line), Time: timeOf(line),
+		Sandbox: sandbox, Time: timeOf(line),
 	})
 }
 
-// printable is a line that cannot change a terminal.
+// secrets are what lines of registries, plugins and containers have that must not be
+// shown to whoever reads a report: they end in tickets.
+var secrets = regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[\w.~+/=-]{8,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|(://[^/\s:@]*:)[^/\s@]+@|((?:password|passwd|pwd|token|secret|api_?key)\\*"?\s*[=:]\s*\\*"?)[^\s"',;&\\]+`)
+
+// printable is a line that cannot change a terminal, without secrets.
 func printable(line []byte) string {
 	line = bytes.TrimSpace(line)
+	if len(line) > 4*textShown {
+		line = line[:4*textShown]
+	}
+	line = secrets.ReplaceAll(line, []byte("${1}${2}${3}<hidden>"))
 	if len(line) > textShown {
 		line = append(bytes.Clone(line[:textShown]), "..."...)
 	}

@@ -88,8 +88,21 @@ func TestScanLog(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	s, err = ScanLog("f", strings.NewReader(strings.Repeat(symlink+"\n", mostHits+5)))
-	if err != nil || len(s.Hits) != mostHits {
+	if err != nil || len(s.Hits) != 1 || len(s.Notes) > 0 {
+		t.Errorf("%d, %v, %v", len(s.Hits), s.Notes, err)
+	}
+	// A container that crashes for ever does not crowd out why others do not start.
+	s, err = ScanLog("f", strings.NewReader(strings.Repeat("executable file not found in $PATH\n", mostHits+5)+symlink+"\n"))
+	if err != nil || len(s.Hits) != 2 || s.Hits[1].Class != "runsc-symlink" {
 		t.Errorf("%d, %v", len(s.Hits), err)
+	}
+	var many strings.Builder
+	for i := range mostHits + 5 {
+		fmt.Fprintf(&many, "%064x %s\n", i, symlink)
+	}
+	s, err = ScanLog("f", strings.NewReader(many.String()))
+	if err != nil || len(s.Hits) != mostHits || len(s.Notes) != 1 {
+		t.Errorf("%d, %v, %v", len(s.Hits), s.Notes, err)
 	}
 }
 
@@ -98,6 +111,26 @@ func TestPrintable(t *testing.T) {
 	got := printable([]byte("a\x1b[31mb\x07\u009bc\xff\td " + strings.Repeat("x", 2*textShown)))
 	if strings.ContainsAny(got, "\x1b\x07\u009b") || !utf8.ValidString(got) || !strings.HasPrefix(got, "a[31mbc?\td ") || len(got) > textShown+3 {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestSecrets: what is evidence in a ticket gives nothing away.
+func TestSecrets(t *testing.T) {
+	for line, want := range map[string]string{
+		`failed to pull: Authorization: Bearer abcdefgh123456.x`:                        `failed to pull: Authorization: Bearer <hidden>`,
+		`get "https://robot:s3cr3t-x@registry.example/v2/": Unauthorized`:               `get "https://robot:<hidden>registry.example/v2/": Unauthorized`,
+		`token eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.sig-nature is rejected`: `token <hidden> is rejected`,
+		`GET /x?access_token=abc&token=abcdef&y=1 password: "hunter2"`:                  `GET /x?access_token=<hidden>&token=<hidden>&y=1 password: "<hidden>"`,
+		`{\"password\":\"hunter2\"}`:                                                    `{\"password\":\"<hidden>\"}`,
+		symlink:                                                                         symlink,
+	} {
+		if got := printable([]byte(line)); got != want {
+			t.Errorf("%s\n%s", got, want)
+		}
+	}
+	long := strings.Repeat("x", textShown-4) + " Bearer abcdefghijklmnop"
+	if got := printable([]byte(long)); strings.Contains(got, "abc") {
+		t.Error(got)
 	}
 }
 
@@ -165,6 +198,8 @@ func TestLogsCheck(t *testing.T) {
 		"only what follows":       {tree{"/var/log/runsc/" + id + "/boot.log": "Error reading mounts file: error unmarshaling mounts\n"}, logs(), Unknown, "Read gofer.log"},
 		"a log from the future":   {nil, late, Warning, "clock"},
 		"no logs":                 {tree{"/var/log/runsc/" + id + "/boot.log": "absent"}, logs(), Skipped, ""},
+		"too deep":                {tree{"/x/1/2/3/4/5/6/gofer.log": line}, logs("/x"), Unknown, "/x/1/2/3/4/5: more than 4"},
+		"no file at all":          {tree{"/x/pipe": "pipe"}, logs("/x/pipe"), Unknown, "/x/pipe: not a regular file"},
 		"binary":                  {tree{"/var/log/runsc/x": "\x00\x01\n"}, logs(), Unknown, "not text"},
 	} {
 		f := examine(t, healthy.with(tc.disk), tc.change).worst("logs")
@@ -185,6 +220,17 @@ func TestHugeLog(t *testing.T) {
 	// Sparse, and one line of zeros.
 	if _, err := f.WriteAt([]byte("\n"+symlink+"\n"), 1<<30); err != nil {
 		t.Fatal(err)
+	}
+	sparse := []logFile{}
+	for range mostRead/mostLog + 1 {
+		info, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sparse = append(sparse, logFile{"/log", info})
+	}
+	if kept, left := newest(sparse); len(kept) != mostRead/mostLog || left == nil {
+		t.Errorf("%d logs are read, %v", len(kept), left)
 	}
 	s, err := h.scan("/log")
 	if err != nil || len(s.Hits) != 1 || len(s.Notes) != 3 || !strings.Contains(s.Notes[0], "were not read") {

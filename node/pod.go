@@ -31,6 +31,8 @@ type Pod struct {
 		StartTime         time.Time   `yaml:"startTime"`
 		Conditions        []condition `yaml:"conditions"`
 		ContainerStatuses []container `yaml:"containerStatuses"`
+
+		InitContainerStatuses []container `yaml:"initContainerStatuses"`
 	} `yaml:"status"`
 	Kind string `yaml:"kind"`
 }

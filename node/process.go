@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // Process is a running containerd.
@@ -21,6 +24,8 @@ type Process struct {
 	// Elsewhere is why its paths are not those of this disk: it is in a container, or
 	// in another mount namespace, or that may not be read. Empty if they are.
 	Elsewhere string
+	// Began is when it was started, zero if that is not known.
+	Began time.Time
 }
 
 // flag returns the value of a flag of containerd, by any of its names. The last one
@@ -81,7 +86,7 @@ func (h Host) processes() ([]Process, error) {
 			return nil, fmt.Errorf("the command line of process %d: %w", pid, err)
 		}
 		args := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
-		found = append(found, Process{PID: pid, Args: args[1:], Path: h.pathOf(dir), Elsewhere: h.elsewhere(e.Name())})
+		found = append(found, Process{PID: pid, Args: args[1:], Path: h.pathOf(dir), Elsewhere: h.elsewhere(e.Name()), Began: h.began(dir)})
 	}
 	if !seen {
 		return nil, errors.New("/proc: has no processes")
@@ -100,10 +105,19 @@ func (h Host) elsewhere(pid string) string {
 	switch {
 	case err != nil:
 		return fmt.Sprintf("whether process %s has the mounts of this disk is not known: %v", pid, err)
+	case h.chrooted(pid):
+		return fmt.Sprintf("process %s has another root directory; for it, --rootfs /proc/%s/root", pid, pid)
 	case here != there:
 		return fmt.Sprintf("process %s has mounts of its own; for it, on its node, --rootfs /proc/%s/root", pid, pid)
 	}
 	return ""
+}
+
+// chrooted reports whether a process has another root directory in its mounts, whose
+// paths lead elsewhere.
+func (h Host) chrooted(pid string) bool {
+	root, err := os.Readlink(h.onDisk("/proc/" + pid + "/root"))
+	return err == nil && root != "/"
 }
 
 // namespace is the magic link whose text names the mount namespace of this disk: this
@@ -130,6 +144,49 @@ func (h Host) pathOf(dir string) []string {
 		if path, ok := strings.CutPrefix(pair, "PATH="); ok {
 			return filepath.SplitList(path)
 		}
+	}
+	return nil
+}
+
+// began is when a process was started, by its ticks since the kernel was, zero if that
+// cannot be read.
+func (h Host) began(dir string) time.Time {
+	stat, _ := h.text(filepath.Join(dir, "stat"))
+	kernel, _ := h.text("/proc/stat")
+	_, behind, _ := strings.Cut(string(kernel), "\nbtime ")
+	booted, _, _ := strings.Cut(behind, "\n")
+	seconds, err := strconv.ParseInt(booted, 10, 64)
+	// The second field is a name that may have anything in it; the 22nd is the ticks.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const after, ticksPerSecond = 22 - 3, 100
+	if err != nil || len(fields) <= after {
+		return time.Time{}
+	}
+	ticks, err := strconv.ParseInt(fields[after], 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(seconds+ticks/ticksPerSecond, 0)
+}
+
+// changed says that a file is another than the one that a process has read when it
+// began: until it is restarted it has what stood there before. Its inode tells, since
+// a file that is moved there keeps its own time.
+func (h Host) changed(path string, p *Process) error {
+	if p == nil || p.Began.IsZero() {
+		return nil
+	}
+	info, err := h.stat(path)
+	if err != nil {
+		return err
+	}
+	const rounding = 2 * time.Second // of the kernel's start and of the process's
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fmt.Errorf("%s: has no time of change", path)
+	}
+	if at := time.Unix(stat.Ctim.Unix()); at.After(p.Began.Add(rounding)) {
+		return fmt.Errorf("%s: changed at %s, and containerd was started at %s: it may have what stood there before", path, stamped(at), stamped(p.Began))
 	}
 	return nil
 }

@@ -104,12 +104,12 @@ func (x *examination) judge(h Handler) []Finding {
 		if slices.Contains(shimKeys, key) {
 			continue
 		}
-		all = append(all, Finding{Severity: Warning, Found: fmt.Sprintf("runtime %s: %s at top level of %s is ignored", h.Name, key, s.path), Evidence: []string{fmt.Sprintf("%s: %s = %v", s.path, key, s.table[key])}, Consequence: "It is not in effect, and nothing says so: with debug keys here no log is written.", Remedy: fmt.Sprintf("Put it under [runsc_config], as a string: %s = %q.", strings.ReplaceAll(key, "_", "-"), fmt.Sprint(s.table[key]))})
+		all = append(all, Finding{Severity: Warning, Found: fmt.Sprintf("runtime %s: %s at top level of %s is ignored", h.Name, key, s.path), Evidence: []string{fmt.Sprintf("%s: %s = %s", s.path, key, shown(s.table[key]))}, Consequence: "It is not in effect, and nothing says so: with debug keys here no log is written.", Remedy: fmt.Sprintf("Put it under [runsc_config], as a string: %s = %q.", strings.ReplaceAll(key, "_", "-"), shown(s.table[key]))})
 	}
 	config := s.table.at("runsc_config")
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		if _, ok := config[key].(string); !ok {
-			all = append(all, Finding{Severity: Failure, Found: fmt.Sprintf("runtime %s: runsc_config.%s is not a string", h.Name, key), Evidence: []string{fmt.Sprintf("%s: %s = %v", s.path, key, config[key])}, Consequence: "The shim fails for every Pod: incompatible types.", Remedy: fmt.Sprintf("%s = %q", key, fmt.Sprint(config[key]))})
+			all = append(all, Finding{Severity: Failure, Found: fmt.Sprintf("runtime %s: runsc_config.%s is not a string", h.Name, key), Evidence: []string{fmt.Sprintf("%s: %s = %s", s.path, key, shown(config[key]))}, Consequence: "The shim fails for every Pod: incompatible types.", Remedy: fmt.Sprintf("%s = %q", key, shown(config[key]))})
 		}
 	}
 	if _, ok := s.table["runsc_config"]; ok && config == nil {

@@ -51,3 +51,18 @@ func (t table) texts(key string) []string {
 	}
 	return all
 }
+
+// shown is a value in a few words. A table or a list is not: one can be nested so deep
+// that whoever prints it dies of it.
+func shown(value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		return "a table"
+	case []any:
+		return "a list"
+	case string:
+		return printable([]byte(v))
+	default:
+		return fmt.Sprint(v)
+	}
+}

@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
-// tree is a node's disk: path to text, "-> target" is a link, "dir" a directory, and
-// "absent" takes the path of another tree away.
+// tree is a node's disk: path to text, "-> target" is a link, "dir" a directory, "pipe" one, and
+// "absent" takes the path of another tree away. One with /proc/1/comm plays a node that
+// runs, which [NewHost] believes of no directory.
 type tree map[string]string
 
 // with is the tree with another over it.
@@ -35,6 +37,8 @@ func (t tree) grow(tb testing.TB) Host {
 		case err != nil:
 		case isLink:
 			err = os.Symlink(target, on)
+		case text == "pipe":
+			err = syscall.Mkfifo(on, 0o600)
 		case text == "dir":
 			err = os.MkdirAll(on, 0o755)
 		default:
@@ -52,6 +56,7 @@ func (t tree) grow(tb testing.TB) Host {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	h.copied = t["/proc/1/comm"] == "" || t["/proc/1/comm"] == "absent" // else it plays a node
 	return h
 }
 

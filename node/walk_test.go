@@ -187,3 +187,23 @@ func TestHost(t *testing.T) {
 		}
 	}
 }
+
+// TestCopyPlaysNode: whoever sends files makes them no node by a /proc among them; or
+// the doctor would run what else they have sent.
+func TestCopyPlaysNode(t *testing.T) {
+	for name, disk := range map[string]tree{
+		"files":           {"/proc/1/comm": "systemd\n"},
+		"a link":          {"/proc": "-> /proc"},
+		"a link far up":   {"/proc": "-> ../../../../../../../../../proc"},
+		"a link below it": {"/proc/1": "-> /proc/1"},
+		"nothing":         {"/etc": "dir"},
+	} {
+		h, err := NewHost(disk.grow(t).Root())
+		if err != nil || h.MayRun() || !h.copied {
+			t.Errorf("%s: %+v, %v", name, h, err)
+		}
+	}
+	if h, err := NewHost("/"); err != nil || !h.MayRun() {
+		t.Errorf("%+v, %v", h, err)
+	}
+}

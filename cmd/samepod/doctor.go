@@ -89,7 +89,9 @@ const askTimeout = 5 * time.Second
 func ask(ctx context.Context, binary string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, binary, "--version").Output()
+	cmd := exec.CommandContext(ctx, binary, "--version")
+	cmd.WaitDelay = time.Second // what it has started may hold its output open
+	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("--version: %w", err)
 	}
@@ -153,10 +155,10 @@ func (f *doctorFlags) print(w io.Writer, r node.Report) error {
 		if right && !f.verbose {
 			continue
 		}
-		fmt.Fprintf(&b, "%s %s: %s", x.Severity, x.Check, x.Found)
+		fmt.Fprintf(&b, "%s %s: %s", x.Severity, x.Check, plain(x.Found))
 		for _, part := range []struct{ name, text string }{{"evidence", strings.Join(x.Evidence, "; ")}, {"so", x.Consequence}, {"do", x.Remedy}} {
 			if part.text != "" {
-				fmt.Fprintf(&b, " | %s: %s", part.name, part.text)
+				fmt.Fprintf(&b, " | %s: %s", part.name, plain(part.text))
 			}
 		}
 		b.WriteByte('\n')
@@ -177,8 +179,12 @@ func oneLine(r node.Report) string {
 	worst := slices.MaxFunc(r.Findings, func(a, b node.Finding) int {
 		return slices.Index(node.Severities(), a.Severity) - slices.Index(node.Severities(), b.Severity)
 	})
-	line := fmt.Sprintf("%s: %s", worst.Check, worst.Found)
-	if worst.Severity == node.OK || worst.Severity == node.Skipped {
+	line := plain(fmt.Sprintf("%s: %s", worst.Check, worst.Found))
+	switch {
+	case worst.Severity != node.OK && worst.Severity != node.Skipped:
+	case !slices.ContainsFunc(r.Findings, func(f node.Finding) bool { return f.Check == "state-symlink" && f.Severity == node.OK }):
+		line = "no containerd here starts runsc"
+	default:
 		line = "Pods with runsc can start"
 	}
 	if len(line) > mostLine {

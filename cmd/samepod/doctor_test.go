@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	syaml "sigs.k8s.io/yaml"
 
+	"github.com/samepod/samepod/creation"
 	"github.com/samepod/samepod/node"
 )
 
@@ -74,7 +75,7 @@ func TestNodeExamples(t *testing.T) {
 	if m := c.VolumeMounts; len(m) != 1 || !m[0].ReadOnly || *m[0].MountPropagation != corev1.MountPropagationHostToContainer {
 		t.Errorf("%+v", m)
 	}
-	if monitor.Conditions[0].Type != monitor.Rules[0].Condition || monitor.Conditions[0].Message != oneLine(node.Report{Findings: []node.Finding{{Severity: node.OK}}}) {
+	if monitor.Conditions[0].Type != monitor.Rules[0].Condition || monitor.Conditions[0].Message != oneLine(node.Report{Findings: []node.Finding{{Check: "state-symlink", Severity: node.OK}}}) {
 		t.Errorf("%+v", monitor)
 	}
 }
@@ -85,8 +86,51 @@ func TestOneLine(t *testing.T) {
 	if line := oneLine(long); len(line) > 80 || !strings.HasPrefix(line, "logs: é") || !strings.HasSuffix(line, "é...") {
 		t.Errorf("%q", line)
 	}
+	none := node.Report{Findings: []node.Finding{{Check: "containerd", Severity: node.OK}, {Check: "state-symlink", Severity: node.Skipped}}}
+	if line := oneLine(none); line != "no containerd here starts runsc" {
+		t.Errorf("%q", line)
+	}
 	if line := oneLine(node.Report{}); !strings.HasPrefix(line, "unknown") {
 		t.Errorf("%q", line)
+	}
+}
+
+// TestPlain: what nodes and their Pods write cannot change a terminal, nor make a line
+// that looks like one of ours.
+func TestPlain(t *testing.T) {
+	const evil = "a\x1b[2J\nok state-symlink: all is well\r\u202e\u009b31m\x00\xff"
+	var out bytes.Buffer
+	f := doctorFlags{output: "text"}
+	r := node.Report{Findings: []node.Finding{{Check: "logs", Severity: node.Failure, Found: evil, Evidence: []string{evil}, Consequence: evil, Remedy: evil}}}
+	if err := f.print(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	account := node.Account{Pod: evil, Node: evil, RuntimeClass: evil, Stage: evil, Class: evil, Cause: evil, Meaning: evil, Evidence: []string{evil}, Notes: []string{evil}, Remedy: evil}
+	if err := printAccount(&out, account); err != nil {
+		t.Fatal(err)
+	}
+	out.WriteString(oneLine(r) + "\n")
+	out.WriteString(report{Versions: map[string]creation.Counts{evil: {}}, Causes: map[string]int{evil: 1}, Nodes: []creation.Named{{Name: evil}}}.text())
+	if strings.ContainsAny(out.String(), "\x1b\r\u202e\u009b\x00") || strings.Contains(out.String(), "\nok ") || strings.Contains(out.String(), "\xff") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+// TestAskHangs: a binary that leaves a child behind is not waited for.
+func TestAskHangs(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "runsc")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\nsleep 3 &\necho x\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { _, err := ask(t.Context(), binary); done <- err }()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("its output had no end, and was believed")
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it is still waited for")
 	}
 }
 

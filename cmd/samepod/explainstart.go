@@ -161,28 +161,28 @@ func (f *explainFlags) ask(ctx context.Context, name string) (pod, events []byte
 
 func printAccount(w io.Writer, a node.Account) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", a.Pod, a.Stage)
+	fmt.Fprintf(&b, "%s: %s", plain(a.Pod), plain(a.Stage))
 	if a.Node != "" {
-		fmt.Fprintf(&b, ", node %s", a.Node)
+		fmt.Fprintf(&b, ", node %s", plain(a.Node))
 	}
 	if a.RuntimeClass != "" {
-		fmt.Fprintf(&b, ", runtime class %s", a.RuntimeClass)
+		fmt.Fprintf(&b, ", runtime class %s", plain(a.RuntimeClass))
 	}
 	if !a.Started {
-		fmt.Fprintf(&b, "\nclass  %s\ncause  %s\n", a.Class, a.Cause)
+		fmt.Fprintf(&b, "\nclass  %s\ncause  %s\n", plain(a.Class), plain(a.Cause))
 		if a.Meaning != "" {
-			fmt.Fprintf(&b, "why    %s\n", a.Meaning)
+			fmt.Fprintf(&b, "why    %s\n", plain(a.Meaning))
 		}
 	} else {
 		b.WriteString("\n")
 	}
 	for _, e := range a.Evidence {
-		fmt.Fprintf(&b, "seen   %s\n", e)
+		fmt.Fprintf(&b, "seen   %s\n", plain(e))
 	}
 	for _, n := range a.Notes {
-		fmt.Fprintf(&b, "note   %s\n", n)
+		fmt.Fprintf(&b, "note   %s\n", plain(n))
 	}
-	fmt.Fprintf(&b, "do     %s\n", a.Remedy)
+	fmt.Fprintf(&b, "do     %s\n", plain(a.Remedy))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

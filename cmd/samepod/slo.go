@@ -48,7 +48,12 @@ func newGate() *cobra.Command {
 		Long: `Reads how many Pods got their sandbox in time, and says whether that agrees with the target.
 
 Exit codes: 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 nothing could be read.`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unanswered(fmt.Errorf("%q; allowed: no arguments", args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.rule.Target = math.Round(f.target*1e9) / 1e11 // 99.9 is 0.999
 			if err := f.check(); err != nil {
@@ -88,6 +93,8 @@ func (f *gateFlags) check() error {
 	switch {
 	case f.prometheus != "" && len(f.samepods) > 0:
 		return errors.New("--samepod: without effect; --prometheus is given")
+	case repeated(f.samepods):
+		return errors.New("--samepod: a replica is named twice, and would count twice")
 	case f.prometheus == "" && f.selector != "":
 		return errors.New("--selector: without effect; --prometheus is not given")
 	case f.window < time.Minute || f.window > 12*time.Hour:
@@ -114,6 +121,14 @@ func (f *gateFlags) check() error {
 		f.samepods = []string{"http://127.0.0.1:9193"}
 	}
 	return nil
+}
+
+func repeated(urls []string) bool {
+	seen := map[string]bool{}
+	for _, u := range urls {
+		seen[strings.TrimSuffix(u, "/")] = true
+	}
+	return len(seen) < len(urls)
 }
 
 // report is what the gate says.
@@ -169,19 +184,38 @@ func (f *gateFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 }
 
+// mostCounted is more Pods than a cluster ever makes in a window, and few enough to be
+// computed with.
+const mostCounted = 1e9
+
+// plausible refuses numbers that no samepod counts.
+func plausible(c creation.Counts) error {
+	if c.Good < 0 || c.Good > mostCounted || c.Bad < 0 || c.Bad > mostCounted {
+		return fmt.Errorf("%d good and %d bad ones; allowed: 0 to %d of each", c.Good, c.Bad, int(mostCounted))
+	}
+	return nil
+}
+
 // look reads both windows and judges the second.
 func (f *gateFlags) look(ctx context.Context, begin time.Time) (report, error) {
 	now := time.Now()
 	read := f.readSamepods
-	source := strings.Join(f.samepods, ", ")
+	var sources []string
+	for _, replica := range f.samepods {
+		sources = append(sources, redacted(replica))
+	}
+	source := strings.Join(sources, ", ")
 	if f.prometheus != "" {
-		read, source = f.readPrometheus, f.prometheus
+		read, source = f.readPrometheus, redacted(f.prometheus)
 	}
 	w, err := read(ctx, begin, now)
 	if err != nil {
 		return report{}, err
 	}
 	past, err := read(ctx, begin.Add(-now.Sub(begin)), begin)
+	if err == nil {
+		err = errors.Join(plausible(w.Counts), plausible(past.Counts))
+	}
 	if err != nil {
 		return report{}, err
 	}
@@ -216,7 +250,7 @@ func (r report) text() string {
 	fmt.Fprintf(&b, "%v  %s\n\n", r.Answer, r.Why)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name string, format string, args ...any) {
-		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(t, "%s\t%s\n", plain(name), plain(fmt.Sprintf(format, args...)))
 	}
 	row("window", "%s to %s, %s", r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339), covered(r.Covered, r.To.Sub(r.From)))
 	row("Pods", "%d, of which %d failed: %s", r.Pods, r.Failures, rateOf(r.Pods, r.Failures))

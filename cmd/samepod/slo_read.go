@@ -36,12 +36,12 @@ func getJSON(ctx context.Context, from string, query url.Values, into any) error
 	text, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: %w", from, err)
+		return fmt.Errorf("%s: %w", req.URL.Redacted(), err)
 	case res.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s: %s: %s", from, res.Status, strings.TrimSpace(string(text[:min(len(text), 300)])))
+		return fmt.Errorf("%s: %s: %s", req.URL.Redacted(), res.Status, plain(string(text[:min(len(text), 300)])))
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s: %w", from, err)
+		return fmt.Errorf("%s: %w", req.URL.Redacted(), err)
 	}
 	return nil
 }
@@ -55,6 +55,9 @@ func (f *gateFlags) readSamepods(ctx context.Context, from, to time.Time) (creat
 		query := url.Values{"from": {from.UTC().Format(time.RFC3339Nano)}, "to": {to.UTC().Format(time.RFC3339Nano)}}
 		if err := getJSON(ctx, strings.TrimSuffix(replica, "/")+"/creation", query, &w); err != nil {
 			return sum, err
+		}
+		if !w.From.Equal(from) || !w.To.Equal(to) {
+			return sum, fmt.Errorf("%s: answers for %v to %v; it is no samepod", redacted(replica), w.From, w.To)
 		}
 		sum.Good, sum.Bad, sum.Covered, sum.Owners = sum.Good+w.Good, sum.Bad+w.Bad, sum.Covered+w.Covered, sum.Owners+w.Owners
 		for version, c := range w.NodeVersions {
@@ -98,6 +101,9 @@ func (f *gateFlags) readPrometheus(ctx context.Context, from, to time.Time) (cre
 		if err != nil {
 			return err
 		}
+		if err := complete(metric, all, to); err != nil {
+			return err
+		}
 		for _, s := range all {
 			rise, covered, err := s.rise(from)
 			if err != nil {
@@ -107,7 +113,7 @@ func (f *gateFlags) readPrometheus(ctx context.Context, from, to time.Time) (cre
 			take(s.Metric, rise)
 		}
 		if len(all) == 0 && metric == "creation_total" && to.After(time.Now().Add(-lookBack)) {
-			return fmt.Errorf("%s: no series samepod_pod_sandbox_creation_total{%s}; samepod serve has it with --creation-sli", f.prometheus, f.selector)
+			return fmt.Errorf("%s: no series samepod_pod_sandbox_creation_total{%s}; samepod serve has it with --creation-sli", redacted(f.prometheus), f.selector)
 		}
 		return nil
 	}
@@ -146,14 +152,63 @@ func countResult(c *creation.Counts, result string, n int) {
 func (f *gateFlags) query(ctx context.Context, metric string, from, to time.Time) ([]series, error) {
 	length := (to.Sub(from) + lookBack).Round(time.Second)
 	var answer struct {
-		Data struct{ Result []series }
+		Status   string
+		Data     struct{ Result []series }
+		Warnings []string
 	}
 	query := url.Values{
 		"query": {fmt.Sprintf("samepod_pod_sandbox_%s{%s}[%ds]", metric, f.selector, int(length.Seconds()))},
 		"time":  {strconv.FormatFloat(float64(to.UnixMilli())/1000, 'f', 3, 64)},
 	}
 	err := getJSON(ctx, strings.TrimSuffix(f.prometheus, "/")+"/api/v1/query", query, &answer)
-	return answer.Data.Result, err
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Status != "success":
+		return nil, fmt.Errorf("%s: status %q, which is no answer of Prometheus", redacted(f.prometheus), answer.Status)
+	case len(answer.Warnings) > 0: // of several Prometheis behind one address, one does not answer
+		return nil, fmt.Errorf("%s: the answer is not whole: %s", redacted(f.prometheus), plain(strings.Join(answer.Warnings, "; ")))
+	}
+	return answer.Data.Result, nil
+}
+
+// complete refuses series of which some are not there. A samepod has good and bad ones
+// from its start, so where the bad ones are missing somebody has left them out, and
+// where the last sample is old nobody knows what has failed since.
+func complete(metric string, all []series, to time.Time) error {
+	results := map[string]int{}
+	last := time.Time{}
+	for _, s := range all {
+		results[s.Metric["result"]]++
+		for _, v := range s.Values {
+			var seconds float64
+			if err := json.Unmarshal(v[0], &seconds); err != nil {
+				return fmt.Errorf("%s: %w", metric, err)
+			}
+			if at := time.UnixMilli(int64(seconds * 1000)); at.After(last) {
+				last = at
+			}
+		}
+	}
+	if metric != "creation_total" || len(all) == 0 {
+		return nil
+	}
+	if good, bad := results[creation.Good.String()], results[creation.Bad.String()]; good != bad {
+		return fmt.Errorf("%s: %d series of good ones, and %d of bad ones; a samepod has as many of both", metric, good, bad)
+	}
+	if age := to.Sub(last); age > lookBack && to.After(time.Now().Add(-lookBack)) {
+		return fmt.Errorf("%s: the last sample is %v old; what has failed since is not known", metric, age.Round(time.Second))
+	}
+	return nil
+}
+
+// redacted is a URL without the password in it.
+func redacted(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "a URL that cannot be read"
+	}
+	return u.Redacted()
 }
 
 // rise is by how much a counter has grown since a time, exactly, and what part of the
@@ -174,6 +229,9 @@ func (s series) rise(since time.Time) (int, time.Duration, error) {
 		value, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return 0, 0, err
+		}
+		if !(value >= 0 && value <= mostCounted) {
+			return 0, 0, fmt.Errorf("a counter of %s; allowed: 0 to %d", text, int(mostCounted))
 		}
 		at, n := time.UnixMilli(int64(seconds*1000)), int(value)
 		if at.After(since) && last >= 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/samepod/samepod/creation"
+	"github.com/samepod/samepod/creation/gate"
 )
 
 // replica answers /creation as a samepod does; its ledger has these outcomes, at a
@@ -120,6 +122,9 @@ func TestGateUnanswered(t *testing.T) {
 		{[]string{"--samepod", "http://127.0.0.1:1"}, "connection refused"},
 		{[]string{"--prometheus", empty.URL}, "no series samepod_pod_sandbox_creation_total"},
 		{[]string{"--prometheus", none.URL, "--samepod", none.URL}, "--samepod: without effect"},
+		{[]string{"yes"}, `["yes"]; allowed: no arguments`},
+		{[]string{"--samepod", "http://a", "--samepod", "http://a/"}, "named twice"},
+		{[]string{"--target", "NaN"}, "--target: NaN; allowed"},
 		{[]string{"--target", "100"}, "--target: 1; allowed: 0.5 to 0.9999999"},
 		{[]string{"--window", "13h"}, "--window: 13h0m0s; allowed: 1m to 12h"},
 		{[]string{"--window", "1x"}, `--window: "1x"; allowed: a duration`},
@@ -132,6 +137,58 @@ func TestGateUnanswered(t *testing.T) {
 	} {
 		if code, out, stderr := gateOf(t, tc.args...); code != 3 || out != "" || !strings.Contains(stderr, tc.want) {
 			t.Errorf("%v: %d, %q, %s, want %s", tc.args, code, out, stderr, tc.want)
+		}
+	}
+}
+
+// TestGateHostile: what answers for Prometheus or for samepod may say anything; none of
+// it is a PASS.
+func TestGateHostile(t *testing.T) {
+	const good, bad = `{"metric":{"result":"good"},"values":[[%d,"0"],[%d,"5000"]]}`, `{"metric":{"result":"bad"},"values":[[%d,"0"],[%d,"%s"]]}`
+	begin, now := time.Now().Add(-time.Hour).Unix(), time.Now().Unix()
+	matrix := func(result string) string {
+		return `{"status":"success","data":{"resultType":"matrix","result":[` + result + `]}}`
+	}
+	both := func(end int64, value string) string {
+		return matrix(fmt.Sprintf(good+","+bad, begin, end, begin, end, value))
+	}
+	for name, tc := range map[string]struct {
+		answer string
+		want   string
+	}{
+		"no number":           {both(now, "NaN"), "a counter of NaN"},
+		"below zero":          {both(now, "-7"), "a counter of -7"},
+		"without end":         {both(now, "+Inf"), "a counter of +Inf"},
+		"huge":                {both(now, "1e18"), "a counter of 1e18"},
+		"hours old":           {both(now-1800, "0"), "the last sample is 30m"},
+		"no bad ones":         {matrix(fmt.Sprintf(good, begin, now)), "1 series of good ones, and 0 of bad ones"},
+		"no good ones":        {matrix(fmt.Sprintf(bad, begin, now, "0")), "0 series of good ones, and 1 of bad ones"},
+		"not whole":           {strings.Replace(both(now, "0"), `"data"`, `"warnings":["store \u001b[2J is down"],"data"`, 1), "the answer is not whole: store [2J is down"},
+		"an error":            {`{"status":"error","error":"x"}`, `status "error"`},
+		"something else":      {`{}`, `status ""`},
+		"no time":             {matrix(`{"metric":{"result":"good"},"values":[["x","1"]]},{"metric":{"result":"bad"}}`), "cannot unmarshal"},
+		"a number of no text": {matrix(fmt.Sprintf(`{"metric":{"result":"good"},"values":[[%d,1]]},{"metric":{"result":"bad"}}`, now)), "cannot unmarshal"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tc.answer) }))
+		if code, out, stderr := gateOf(t, "--prometheus", server.URL); code != 3 || out != "" || !strings.Contains(stderr, tc.want) || strings.Contains(stderr, "\x1b") {
+			t.Errorf("%s: %d, %q, %s", name, code, out, stderr)
+		}
+		server.Close()
+	}
+	for name, counts := range map[string]string{"below zero": `"good":5000,"bad":-3`, "huge": `"good":1,"bad":9000000000000000000`, "another window": `"from":"2026-01-01T00:00:00Z","good":5000`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, `{"from":%q,"to":%q,%s}`, r.URL.Query().Get("from"), r.URL.Query().Get("to"), counts)
+		}))
+		if code, out, stderr := gateOf(t, "--samepod", strings.Replace(server.URL, "http://", "http://me:hunter2@", 1)); code != 3 || out != "" || strings.Contains(stderr, "hunter2") {
+			t.Errorf("%s: %d, %q, %s", name, code, out, stderr)
+		}
+		server.Close()
+	}
+	// The most that is taken is still computed with.
+	most := gate.Rule{Target: 0.9999999, FalseFail: 1e-6, Confidence: 0.999999}
+	for _, failures := range []int{0, 1, mostCounted} {
+		if v := most.Judge(failures, 2*mostCounted); (v.Answer == gate.Fail) != (failures == mostCounted) || math.IsNaN(v.LowerBound+v.UpperBound) {
+			t.Errorf("%+v", v)
 		}
 	}
 }

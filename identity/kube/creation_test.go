@@ -84,7 +84,7 @@ func (f *fleet) hears() string {
 func (f *fleet) pod(namespace, name, uid string, ready bool) {
 	now := metav1.Now()
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)}, Spec: corev1.PodSpec{NodeName: "n"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid), CreationTimestamp: now}, Spec: corev1.PodSpec{NodeName: "n"},
 		Status: corev1.PodStatus{StartTime: &now, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: "True", LastTransitionTime: now}, {Type: corev1.PodReadyToStartContainers, Status: "False", LastTransitionTime: now}}},
 	}
 	if ready {
@@ -196,6 +196,13 @@ func TestCreationSilentWatch(t *testing.T) {
 // TestCreationMissedDeletion: while the watch was broken a Pod was deleted, and another made
 // under its name.
 func TestCreationMissedDeletion(t *testing.T) {
+	for _, silence := range []time.Duration{5 * time.Second, 10 * time.Minute} {
+		missDeletion(t, silence)
+	}
+}
+
+// missDeletion has a watch of Pods break after it has told nothing for so long.
+func missDeletion(t *testing.T, silence time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		// Every watch of Pods hears nothing, and can be broken.
@@ -210,7 +217,7 @@ func TestCreationMissedDeletion(t *testing.T) {
 		f.pod("ns", "a", "uid-1", false)
 		f.pod("ns", "gone", "uid-gone", false)
 		done := f.replica(ctx, "r")
-		time.Sleep(5 * time.Second)
+		time.Sleep(silence)
 		f.pod("ns", "a", "uid-2", true)
 		if err := f.client.CoreV1().Pods("ns").Delete(ctx, "gone", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -223,7 +230,7 @@ func TestCreationMissedDeletion(t *testing.T) {
 		got := strings.Split(f.hears(), "; ")
 		slices.Sort(got)
 		if want := "r counts true; r uid-1 excludeddeleted_early; r uid-2 good; r uid-gone excludeddeleted_early"; strings.Join(got, "; ") != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("after %v: %s, want %s", silence, got, want)
 		}
 		stop()
 		<-done

@@ -65,6 +65,15 @@ func (c *Creation) pods(namespace string, tracker *creation.Tracker) (informer, 
 			tracker.Gone(creationPod(p))
 		}
 	}
+	// When a Pod went whose deletion was missed is not known, nor whether it had its
+	// sandbox until then: it may have gone at once, and nobody failed.
+	missed := func(p *corev1.Pod) {
+		if p.DeletionTimestamp == nil {
+			p = p.DeepCopy()
+			p.DeletionTimestamp = &p.CreationTimestamp
+		}
+		gone(p)
+	}
 	i := informer{name: "pods", object: &corev1.Pod{}, trim: trimCreation}
 	i.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) }
 	i.watch = func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
@@ -84,15 +93,16 @@ func (c *Creation) pods(namespace string, tracker *creation.Tracker) (informer, 
 		UpdateFunc: func(old, o any) {
 			// A name that another Pod has after a break of the watch: the deletion was missed.
 			if before, now := old.(*corev1.Pod), o.(*corev1.Pod); before.UID != now.UID {
-				gone(before)
+				missed(before)
 			}
 			see(o.(*corev1.Pod))
 		},
 		DeleteFunc: func(o any) {
 			if tombstone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = tombstone.Obj
+				missed(tombstone.Obj.(*corev1.Pod))
+			} else {
+				gone(o.(*corev1.Pod))
 			}
-			gone(o.(*corev1.Pod))
 			heard.heard()
 		},
 	}
