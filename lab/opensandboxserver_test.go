@@ -18,10 +18,10 @@ func TestDocumentedServer(t *testing.T) {
 	if block == nil {
 		t.Fatal("the page has no server.toml")
 	}
-	real := settings(OpenSandboxConfig{Gateway: "gateway.example.org", ProxyThroughGateway: true}.toml(1, "", ""))
+	started := settings(OpenSandboxConfig{Gateway: "gateway.example.org", ProxyThroughGateway: true}.toml(1, "", ""))
 	for key, value := range settings(string(block[1])) {
-		if real[key] != value {
-			t.Errorf("%s = %s, the server was started with %q", key, value, real[key])
+		if started[key] != value {
+			t.Errorf("%s = %s, the server was started with %q", key, value, started[key])
 		}
 	}
 }
