@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/samepod/samepod/lab"
 )
@@ -157,6 +159,14 @@ func TestAgentSandboxForms(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", tc.what, tc.got.status, tc.got.body, tc.status, tc.said)
 		}
 	}
+	label := func(value string) { // of the Pod alone, as it is for up to a second after a Sandbox was adopted
+		patch := `{"metadata":{"labels":{"agents.x-k8s.io/warm-pool-sandbox":` + value + `}}}`
+		must(g.kube.Client.CoreV1().Pods(g.Namespace).Patch(t.Context(), "box", types.MergePatchType, []byte(patch), metav1.PatchOptions{}))(t)
+	}
+	label(`"warm"`)
+	g.until("not-assigned", "box")
+	label(`null`)
+	g.until(box.Name, "box")
 	g.finish()
 }
 

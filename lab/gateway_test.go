@@ -79,9 +79,13 @@ func (g *gateway) replica(name string, args ...string) *lab.Samepod {
 var fronts atomic.Int64
 
 // front starts an Envoy of this version that asks a replica, as the command renders it,
-// and makes it the one that is asked.
+// and makes it the one that is asked. It waits for a check as long as a busy machine needs,
+// where more arguments do not say otherwise.
 func (g *gateway) front(version string, samepod *lab.Samepod, args ...string) *lab.Envoy {
 	g.t.Helper()
+	if !slices.Contains(args, "--check-timeout") {
+		args = append(args, "--check-timeout", "10s")
+	}
 	bootstrap := samepodCLI(g.t, append([]string{"envoy", "bootstrap", "--envoy-version", version, "--config", g.config, "--samepod", samepod.Authz.String(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)...)
 	e := must(g.StartEnvoy(g.t.Context(), fmt.Sprint("envoy-", fronts.Add(1)), envoyBinary(g.t, version), bootstrap))(g.t)
 	eventually(g.t, "Envoy gets verdicts", func() bool {

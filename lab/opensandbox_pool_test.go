@@ -78,6 +78,12 @@ func TestOpenSandboxPools(t *testing.T) {
 		until(t, p.Name, func() call { return g.send(late, b, header(b)...) })
 	})
 
+	g.run("restarted to be taken away, says the Pod", func(t *testing.T) {
+		a, p := pooled(lab.RecycleRestart)
+		succeed(t, o.RecyclePod(ctx, a, p.Name)) // nothing of the sandbox says so
+		g.until("pod-gone", a)
+	})
+
 	g.run("given to two", func(t *testing.T) {
 		a, p := pooled(lab.RecycleDelete)
 		b := newID()
