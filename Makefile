@@ -33,7 +33,7 @@ test-mutants: ## break each safety property; four at once, since many wait for t
 	$(TIMED) nice go test -count=1 -parallel 4 -timeout 20m ./lab/mutants
 
 .PHONY: test-deploy
-test-deploy: ## the chart on the API server, and a release, built twice
+test-deploy: ## the chart on the API server, a release, built twice, rules and dashboard on Prometheus
 	$(TIMED) nice go -C deploy vet ./...
 	$(TIMED) nice go -C deploy test -count=1 -timeout 30m ./...
 	$(TIMED) nice go -C deploy/monitoring/sloth test ./...
@@ -59,8 +59,8 @@ lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT) ## run golangci-lint as .golangc
 fuzz: ## run every fuzzer for 30 s
 	@for f in identity:ParseAddrPort identity:ParseNames identity/podsfile:Parse identity/sandbox:Pin \
 		identity/opensandbox:Route identity/opensandbox:Decode identity/opensandbox:Keys identity/agentsandbox:Route identity/agentsandbox:Decode \
-		authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config \
-		creation:ParseCause node:Classify node:ScanLog node:Configuration node:Versions node:Explain; do \
+		authz:Claim authz:Check authz:Connection envoy:Render cmd/samepod:Config creation:ParseCause \
+		node:Classify node:ScanLog node:Configuration node:Versions node:Explain; do \
 		go test -run '^$$' -fuzz "^Fuzz$${f#*:}$$" -fuzztime 30s -fuzzminimizetime 10x ./$${f%:*} || exit 1; done
 
 .PHONY: bench

@@ -52,7 +52,7 @@ func newEngineCluster(t *testing.T, namespace string) *engineCluster {
 	c := &engineCluster{t: t, kube: sharedKube(t), namespace: namespace}
 	for _, err := range []error{
 		c.kube.RemoveCRDs(t.Context(), lab.CRDSandboxes),
-		c.kube.GrantEngines(t.Context(), "get", "list", "watch", "patch"),
+		c.kube.GrantEngines(t.Context(), lab.UserSamepod, "get", "list", "watch", "patch"),
 		c.kube.CreateNamespace(t.Context(), namespace),
 	} {
 		if err != nil {

@@ -180,6 +180,16 @@ func (g *gateway) finish() {
 	}
 }
 
+// run is a subtest: what fails in it fails there.
+func (g *gateway) run(name string, f func(t *testing.T)) {
+	whole := g.t
+	defer func() { g.t = whole }()
+	whole.Run(name, func(t *testing.T) {
+		g.t = t
+		f(t)
+	})
+}
+
 // metric is a sample of the gateway's samepod.
 func (g *gateway) metric(name string) float64 {
 	g.t.Helper()

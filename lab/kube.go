@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -203,7 +204,20 @@ func (k *Kube) kubeconfig(user, token, url string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(k.lab.Dir, fmt.Sprintf("kubeconfig-%s-%s", user, strings.NewReplacer("/", "", ":", "-").Replace(url)))
-	return path, os.WriteFile(path, text, 0o600)
+	return path, replaceFile(path, text)
+}
+
+// replaceFile writes a file that others may be reading.
+func replaceFile(path string, text []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err := cmp.Or(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
 }
 
 // StartStatefulSetController runs the controller that builds a deleted Pod again

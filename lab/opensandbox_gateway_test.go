@@ -22,7 +22,7 @@ func TestOpenSandbox(t *testing.T) {
 			ctx, addr := t.Context(), addrs.Take()
 			g := newGateway(t, l, o.Kube, opensandboxConfig(o.Namespace, addrs, ""))
 			g.front(version, g.samepod)
-			server := must(l.StartOpenSandboxServer(ctx, o.Kube, lab.OpenSandboxConfig{Namespace: o.Namespace, Gateway: g.envoy.Addr.String()}))(t)
+			server := must(l.StartOpenSandboxServer(ctx, o.Kube, lab.OpenSandboxConfig{Namespace: o.Namespace, Gateway: g.envoy.Addr.String(), ProxyThroughGateway: true}))(t)
 			first := g.owns(sandboxA, must(o.Start(ctx, sandboxA, addr))(t))
 			clients := map[string]*lab.EngineClient{
 				"python": must(l.StartOpenSandboxClient(ctx))(t),
@@ -47,9 +47,15 @@ func TestOpenSandbox(t *testing.T) {
 			succeed(t, o.Reconcile(ctx, sandboxA))
 			b := g.owns(sandboxB, must(o.Start(ctx, sandboxB, addr))(t))
 			g.until(b.Name, sandboxB)
+			proxy := func() call {
+				return do(t, "POST", server.ProxyURL(sandboxA, "/command"), `{"command":"`+command(sandboxA)+`"}`)
+			}
+			if got := proxy(); got.status != 409 || reasonIn(got.body) != "pod-terminal" {
+				t.Errorf("the server's own proxy: %d %s", got.status, got.body)
+			}
 			for name, c := range clients {
 				got := must(c.Command(command(sandboxA)))(t)
-				if got.OK || got.Status != 409 || reasonIn(got.Message+got.Body) != "pod-terminal" {
+				if got.OK || got.Status != 409 || !strings.Contains(got.Message, "pod-terminal") {
 					t.Errorf("%s: A is dead: %+v", name, got)
 				}
 				if got := must(c.Read("/tmp/" + name))(t); got.OK || got.Status != 409 {
@@ -68,6 +74,9 @@ func TestOpenSandbox(t *testing.T) {
 					return got.OK && ran(got.Output) == second.Name
 				})
 				t.Logf("%s: the same client goes on %v after the Pod was ready", name, time.Since(resumed).Round(time.Millisecond))
+			}
+			if got := proxy(); ran(got.body) != second.Name {
+				t.Errorf("the server's own proxy: %d %s", got.status, got.body)
 			}
 			for _, e := range second.Executed() {
 				if e.Header.Get("OpenSandbox-Ingress-To") != "" {

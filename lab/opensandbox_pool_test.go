@@ -21,16 +21,16 @@ func TestOpenSandboxPools(t *testing.T) {
 	}
 	// pooled is a sandbox that serves from a Pod of a pool.
 	pooled := func(recycle lab.Recycle) (string, *lab.Pod) {
-		t.Helper()
-		id, p := newID(), must(o.WarmPod(ctx, poolOf(recycle), addrs.Take()))(t)
-		succeed(t, o.StartPooled(ctx, id, poolOf(recycle), p))
+		g.t.Helper()
+		id, p := newID(), must(o.WarmPod(ctx, poolOf(recycle), addrs.Take()))(g.t)
+		succeed(g.t, o.StartPooled(ctx, id, poolOf(recycle), p))
 		g.owns(id, p)
 		g.until(p.Name, id)
 		return id, p
 	}
 
 	for _, recycle := range []lab.Recycle{lab.RecycleDelete, lab.RecycleRestart, lab.RecycleNoop} {
-		t.Run("handed on, "+string(recycle), func(t *testing.T) {
+		g.run("handed on, "+string(recycle), func(t *testing.T) {
 			a, p := pooled(recycle)
 			succeed(t, o.RequestRelease(ctx, a, p.Name))
 			if got := g.ask(a); said(got) != "pod-gone" && recycle != lab.RecycleDelete { // at once: the API server itself was asked
@@ -54,7 +54,7 @@ func TestOpenSandboxPools(t *testing.T) {
 		})
 	}
 
-	t.Run("handed on behind samepod's back", func(t *testing.T) {
+	g.run("handed on behind samepod's back", func(t *testing.T) {
 		a, p := pooled(lab.RecycleNoop)
 		proxy, late := g.behindProxy("late")
 		defer proxy.Resume()
@@ -77,7 +77,7 @@ func TestOpenSandboxPools(t *testing.T) {
 		until(t, p.Name, func() call { return g.send(late, b, header(b)...) })
 	})
 
-	t.Run("given to two", func(t *testing.T) {
+	g.run("given to two", func(t *testing.T) {
 		a, p := pooled(lab.RecycleDelete)
 		b := newID()
 		succeed(t, o.StartPooled(ctx, b, poolOf(lab.RecycleDelete), p))
@@ -90,7 +90,7 @@ func TestOpenSandboxPools(t *testing.T) {
 		g.until("sandbox-gone", b)
 	})
 
-	t.Run("what a pause leaves", func(t *testing.T) {
+	g.run("what a pause leaves", func(t *testing.T) {
 		a, p := pooled(lab.RecycleNoop)
 		succeed(t, o.Pause(ctx, a))
 		g.until("sandbox-suspended", a)
@@ -108,7 +108,7 @@ func TestOpenSandboxPools(t *testing.T) {
 		}
 	})
 
-	t.Run("dead, and the controller does not notice", func(t *testing.T) {
+	g.run("dead, and the controller does not notice", func(t *testing.T) {
 		a, p := pooled(lab.RecycleDelete)
 		succeed(t, o.Exit(ctx, p.Name, corev1.PodFailed))
 		b, next := newID(), must(o.WarmPod(ctx, poolOf(lab.RecycleDelete), p.Addr.Addr()))(t)
@@ -123,7 +123,7 @@ func TestOpenSandboxPools(t *testing.T) {
 		}
 	})
 
-	t.Run("not given yet", func(t *testing.T) {
+	g.run("not given yet", func(t *testing.T) {
 		for _, pool := range []string{poolOf(lab.RecycleNoop), "*"} {
 			id := newID()
 			must(o.Create(ctx, id, tree{"poolRef": pool}))(t)

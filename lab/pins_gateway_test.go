@@ -73,7 +73,7 @@ func TestPins(t *testing.T) {
 	proxy, late := w.behindProxy("late")
 	askLate := func(id string) call { return w.send(late, id, header(id)...) }
 
-	t.Run("two replicas at once", func(t *testing.T) {
+	w.run("two replicas at once", func(t *testing.T) {
 		for range 5 {
 			id, p := w.up()
 			until(t, p.Name, func() call {
@@ -94,7 +94,7 @@ func TestPins(t *testing.T) {
 		}
 	})
 
-	t.Run("a late replica", func(t *testing.T) {
+	w.run("a late replica", func(t *testing.T) {
 		same, p := w.up()
 		other, old := w.up()
 		marker, m := w.up()
@@ -119,7 +119,7 @@ func TestPins(t *testing.T) {
 		until(t, next.Name, func() call { return askLate(other) })
 	})
 
-	t.Run("a pause that nobody saw", func(t *testing.T) {
+	w.run("a pause that nobody saw", func(t *testing.T) {
 		second, ask := w.also("second")
 		id, p := w.up()
 		until(t, p.Name, func() call { return ask(id) })
@@ -134,7 +134,7 @@ func TestPins(t *testing.T) {
 		w.until(next.Name, id)
 	})
 
-	t.Run("rebuilt without a reason", func(t *testing.T) {
+	w.run("rebuilt without a reason", func(t *testing.T) {
 		id, p := w.up()
 		w.until(p.Name, id)
 		next := w.rebuilt(id)
@@ -170,7 +170,7 @@ func TestPinPolicies(t *testing.T) {
 	succeed(t, w.kube.GrantEngines(ctx, lab.UserReader, "get", "list", "watch"))
 	reader := must(w.kube.Kubeconfig(lab.UserReader, w.kube.URL))(t)
 
-	t.Run("a key, and follow", func(t *testing.T) {
+	w.run("a key, and follow", func(t *testing.T) {
 		key := writeFile(t, w.Lab, "pin-key", "0123456789abcdef0123456789abcdef")
 		_, ask := w.also("key", "--pin-key-file", key, "--on-replace", "follow")
 		id, p := w.up()
@@ -204,7 +204,7 @@ func TestPinPolicies(t *testing.T) {
 		until(t, q.Name, func() call { return ask(other) })
 	})
 
-	t.Run("containers", func(t *testing.T) {
+	w.run("containers", func(t *testing.T) {
 		_, ask := w.also("containers", "--pin-containers")
 		id, p := w.up()
 		until(t, p.Name, func() call { return ask(id) })
@@ -213,7 +213,7 @@ func TestPinPolicies(t *testing.T) {
 		w.until(p.Name, id) // others do not ask
 	})
 
-	t.Run("no permission", func(t *testing.T) {
+	w.run("no permission", func(t *testing.T) {
 		s, ask := w.also("reader", "--kubeconfig", reader)
 		const note = "pins are in memory"
 		if _, says := s.Ready(); strings.Contains(says, note) {
@@ -228,7 +228,7 @@ func TestPinPolicies(t *testing.T) {
 		until(t, "pod-replaced", func() call { return ask(id) })
 	})
 
-	t.Run("no permission, and it is required", func(t *testing.T) {
+	w.run("no permission, and it is required", func(t *testing.T) {
 		_, ask := w.also("required", "--kubeconfig", reader, "--require-pin")
 		id, p := w.up()
 		until(t, "overloaded", func() call { return ask(id) })
