@@ -36,12 +36,12 @@ func getJSON(ctx context.Context, from string, query url.Values, into any) error
 	text, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: %w", req.URL.Redacted(), err)
+		return fmt.Errorf("%s: %w", redacted(from), err)
 	case res.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s: %s: %s", req.URL.Redacted(), res.Status, plain(string(text[:min(len(text), 300)])))
+		return fmt.Errorf("%s: %s: %s", redacted(from), res.Status, strings.TrimSpace(plain(string(text[:min(len(text), 300)]))))
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s: %w", req.URL.Redacted(), err)
+		return fmt.Errorf("%s: %w", redacted(from), err)
 	}
 	return nil
 }
