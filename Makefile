@@ -73,6 +73,13 @@ golden: ## write the goldens and the generated parts of the documents
 	go test ./cmd/samepod -run Docs -update
 	go -C deploy/monitoring/sloth test -update
 
+.PHONY: screenshot
+screenshot: ## draw docs/images/creation.png anew, in Debian's Chromium (4 minutes)
+	@command -v chromium-headless-shell >/dev/null || apt-get install -y --no-install-recommends chromium-headless-shell
+	mkdir -p .cache/uplot docs/images && cp deploy/monitoring/testdata/screenshot/package*.json .cache/uplot
+	cd .cache/uplot && npm ci --ignore-scripts --no-audit --no-fund
+	go -C deploy/monitoring test -count=1 -run Screenshot -update .
+
 .PHONY: size
 size: ## what a samepod costs that watches 1 000, 20 000 and 100 000 Pods (half an hour)
 	go test -run '^$$' -bench Size -benchtime 1x -timeout 2h ./lab

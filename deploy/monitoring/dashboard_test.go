@@ -41,7 +41,7 @@ func TestDashboard(t *testing.T) {
 	if err := json.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
 	}
-	prom := startPrometheus(t, startMetrics(t))
+	prom := startPrometheus(t, startMetrics(t, everyKind))
 	label := regexp.MustCompile(`\{\{(\w+)\}\}`)
 	queries := 0
 	for _, p := range d.Panels {
@@ -74,8 +74,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// startMetrics exposes what samepod serve does, of a fleet in which some fail.
-func startMetrics(t *testing.T) (address string) {
+// startMetrics exposes what samepod serve does, of a fleet that tells its outcomes.
+func startMetrics(t *testing.T, outcome func(i int) creation.Outcome) (address string) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	m := creation.NewMetrics(reg, []string{"gvisor"}, func() int { return 4 }, func() int { return 2 })
@@ -89,23 +89,28 @@ func startMetrics(t *testing.T) (address string) {
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
-			o := creation.Outcome{Generation: 1, Result: creation.Good, RuntimeClass: "gvisor", NodeVersion: "containerd://2.2.2", Took: time.Duration(1+i%4) * time.Second}
-			switch i % 25 {
-			case 0:
-				o.Result, o.Cause = creation.Bad, creation.BootEOF
-			case 1:
-				o.Result, o.Exclusion = creation.Excluded, creation.DeletedEarly
-			case 2:
-				o.Generation, o.Skewed = 2, true
-			case 3:
-				o.Result = creation.Recovered
-			}
-			m.Add(o)
+			m.Add(outcome(i))
 		}
 	}()
 	server := httptest.NewServer(promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// everyKind is a fleet in which every kind of outcome is there from the start.
+func everyKind(i int) creation.Outcome {
+	o := creation.Outcome{Generation: 1, Result: creation.Good, RuntimeClass: "gvisor", NodeVersion: "containerd://2.2.2", Took: time.Duration(1+i%4) * time.Second}
+	switch i % 25 {
+	case 0:
+		o.Result, o.Cause = creation.Bad, creation.BootEOF
+	case 1:
+		o.Result, o.Exclusion = creation.Excluded, creation.DeletedEarly
+	case 2:
+		o.Generation, o.Skewed = 2, true
+	case 3:
+		o.Result = creation.Recovered
+	}
+	return o
 }
 
 // startPrometheus scrapes the address each second, with the rules of this directory.
