@@ -3,6 +3,7 @@ package authz
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,9 +206,9 @@ func TestWait(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			started := time.Now()
 			var bell identity.Bell
-			changed := false
+			var changed atomic.Bool
 			server := engineServer(func(identity.Claim) identity.Target {
-				if changed {
+				if changed.Load() {
 					return tc.then
 				}
 				return tc.first
@@ -216,7 +217,7 @@ func TestWait(t *testing.T) {
 			config.Wait = Wait{Longest: tc.longest, Most: tc.most, Changed: bell.Next}
 			server = NewServer(config)
 			if tc.ready > 0 {
-				time.AfterFunc(tc.ready, func() { changed = true; bell.Ring() })
+				time.AfterFunc(tc.ready, func() { changed.Store(true); bell.Ring() })
 			}
 			ctx := t.Context()
 			if tc.deadline > 0 {
