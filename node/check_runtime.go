@@ -203,21 +203,13 @@ func (x *examination) judgeSystrap(h Handler, platform string) Finding {
 	if platform == "" {
 		platform = "the default"
 	}
-	const (
-		file = "/proc/sys/kernel/seccomp/actions_avail"
-		yama = "/proc/sys/kernel/yama/ptrace_scope" // absent where the kernel has no Yama
-	)
+	const file = "/proc/sys/kernel/seccomp/actions_avail"
 	actions, err := x.host.text(file)
-	scope, errScope := x.host.text(yama)
 	switch {
 	case err != nil:
 		return Finding{Severity: Unknown, Found: fmt.Sprintf("runtime %s: whether the kernel has seccomp is not known", h.Name), Evidence: []string{err.Error()}, Remedy: "Run on the node."}
 	case !strings.Contains(" "+string(actions), " trap"):
 		return Finding{Severity: Failure, Found: fmt.Sprintf("runtime %s: the kernel has no seccomp traps", h.Name), Evidence: []string{file + ": " + strings.TrimSpace(string(actions))}, Remedy: "Use a kernel with seccomp, or platform kvm."}
-	case errScope == nil && strings.TrimSpace(string(scope)) == "3":
-		return Finding{Severity: Failure, Found: fmt.Sprintf("runtime %s: nobody may trace a process on this node", h.Name), Evidence: []string{yama + ": 3"}, Consequence: "Platform systrap traces the processes of its sandboxes; none starts.", Remedy: "Set kernel.yama.ptrace_scope below 3 and reboot: 3 cannot be taken back. Or use platform kvm."}
-	case errScope != nil && !errors.Is(errScope, fs.ErrNotExist):
-		return Finding{Severity: Unknown, Found: fmt.Sprintf("runtime %s: whether processes may be traced is not known", h.Name), Evidence: []string{errScope.Error()}}
 	default:
 		return Finding{Severity: OK, Found: fmt.Sprintf("runtime %s: platform %s, and the kernel has seccomp", h.Name, platform)}
 	}

@@ -132,8 +132,6 @@ func TestChecks(t *testing.T) {
 		"kvm from outside":          {toml("[runsc_config]\nplatform = 'kvm'\n"), "platform", Unknown, "/dev/kvm"},
 		"kvm is a file":             {toml("[runsc_config]\nplatform = 'kvm'\n").with(tree{"/dev/kvm": "x"}), "platform", Failure, "no device"},
 		"no seccomp":                {tree{"/proc/sys/kernel/seccomp/actions_avail": "errno\n"}, "platform", Failure, "no seccomp traps"},
-		"nobody may trace":          {tree{"/proc/sys/kernel/yama/ptrace_scope": "3\n"}, "platform", Failure, "nobody may trace"},
-		"tracing is restricted":     {tree{"/proc/sys/kernel/yama/ptrace_scope": "2\n"}, "platform", OK, ""},
 		"seccomp is not known":      {tree{"/proc/sys/kernel/seccomp/actions_avail": "absent"}, "platform", Unknown, ""},
 		"its platform is not known": {toml("[\n"), "platform", Unknown, ""},
 		"no capability":             {tree{"/proc/700/status": "CapEff:\t00000000a80425fb\n"}, "capabilities", Warning, "no CAP_SYS_RESOURCE"},

@@ -304,7 +304,6 @@ var mutants = []struct {
 	{"an error shows the password", "renewal/redis.go", "return nil, errors.New(\"not shown, it may", "return nil, fmt.Errorf(\"%w\", err)\n\t\treturn nil, errors.New(\"not shown, it may", "TestRedisConfig$"},
 	{"the access log is cut as a check is", "authz/grpc.go", "if e.streams[call.FullMethodName] {", "if false {", "TestStreams$"},
 	{"the end waits for streams", "authz/grpc.go", "\te.endStreams()\n", "", "TestStreams$"},
-	{"a node where nobody may trace runs systrap", "node/check_runtime.go", "string(scope)) == \"3\":", "string(scope)) == \"4\":", "TestChecks$"},
 	{"a link on the way to the bundles is none", "node/walk.go", "return w.Path == w.Canonical", "return true", "TestWalk$"},
 	{"an absolute link leads out of the node's root", "node/walk.go", "securejoin.SecureJoinVFS(h.root, w.Path, seen)", "securejoin.SecureJoinVFS(\"/\", h.root+w.Path, seen)", "TestWalk$"},
 	{"the kernel says what it was asked", "node/proof.go", "Opened: h.onNode(opened)}, nil", "Opened: h.onNode(opened)[:0] + asked}, nil", "TestProof$"},
