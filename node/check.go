@@ -29,7 +29,7 @@ var checks = []Check{
 	{"root-symlink", "Is containerd's root reached without a symbolic link?", "None for runsc: links to the sources of mounts are harmless.", "", false, checkRoot},
 	{"versions", "Are the versions of runsc and containerd known, and known to work?", "", "", false, checkVersions},
 	{"binaries", "Are the shim and runsc where containerd looks, and executable?", "No Pod of this runtime starts.", "Install it in a directory of containerd's PATH, or name it in runtime_path.", false, checkBinaries},
-	{"handlers", "Does containerd see the runtimes that its configuration names?", "Pods with this RuntimeClass fail: no runtime is configured for the handler.", "Put the runtimes under the plugin id of the file's version: " + oldCRI + " up to 2, " + newCRI + " from 3.", false, checkHandlers},
+	{"handlers", "Does containerd see the runtimes that its configuration names, and has it those that RuntimeClasses name (--runtimeclasses-file)?", "Pods with this RuntimeClass fail: no runtime is configured for the handler.", "Put the runtimes under the plugin id of the file's version: " + oldCRI + " up to 2, " + newCRI + " from 3.", false, checkHandlers},
 	{"runsc-config", "Is runsc.toml what the shim understands?", "", "", false, checkShimConfig},
 	{"platform", "Can the platform of runsc work here?", "No Pod of this runtime starts, or each hangs until its time is out.", "Set platform to systrap.", false, checkPlatform},
 	{"capabilities", "May containerd set OOM scores (CAP_SYS_RESOURCE)?", "The shim of runsc fails: failed to set OOM Score on shim.", "Run containerd with CAP_SYS_RESOURCE; nested in a container it has none.", false, checkCapabilities},
@@ -50,6 +50,9 @@ type Options struct {
 	// Logs are files and directories of the node to be classified, besides those that
 	// are found.
 	Logs []string
+	// RuntimeClasses are those of the cluster, and an error is why they are not known.
+	// Nil where they are not to be compared.
+	RuntimeClasses func() ([]RuntimeClass, error)
 	// Ignore are the IDs of checks to be left out.
 	Ignore []string
 	// Ask runs a binary with --version, by its path for this process. Nil where none

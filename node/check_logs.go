@@ -30,7 +30,11 @@ type logFile struct {
 func (h Host) logs(given, guessed []string) (files []logFile, unread []error) {
 	seen := map[string]bool{}
 	for i, path := range append(slices.Clone(given), guessed...) {
-		err := h.collect(path, 0, seen, &files)
+		links := 0
+		err := h.collect(path, 0, seen, &files, &links)
+		if links > 0 {
+			unread = append(unread, fmt.Errorf("%s: %d symbolic links in it were not followed, for a Pod may have made them; name the directory that they lead to", path, links))
+		}
 		if err != nil && (i < len(given) || !errors.Is(err, fs.ErrNotExist)) {
 			unread = append(unread, err)
 		}
@@ -57,7 +61,8 @@ func newest(files []logFile) ([]logFile, error) {
 	return files, nil
 }
 
-func (h Host) collect(path string, depth int, seen map[string]bool, files *[]logFile) error {
+// collect finds the files below a path, and counts the links that it does not follow.
+func (h Host) collect(path string, depth int, seen map[string]bool, files *[]logFile, links *int) error {
 	walk, err := h.Walk(path)
 	if err != nil {
 		return err
@@ -83,8 +88,11 @@ func (h Host) collect(path string, depth int, seen map[string]bool, files *[]log
 		return err
 	}
 	for _, e := range entries {
-		if e.Type().IsRegular() || e.IsDir() { // links are not followed: a Pod may have made them
-			err = errors.Join(err, h.collect(filepath.Join(path, e.Name()), depth+1, seen, files))
+		switch {
+		case e.Type()&fs.ModeSymlink != 0: // a Pod may have made it, to have us read another file
+			*links++
+		case e.Type().IsRegular() || e.IsDir():
+			err = errors.Join(err, h.collect(filepath.Join(path, e.Name()), depth+1, seen, files, links))
 		}
 	}
 	return err

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 func checkVersions(x *examination) []Finding {
@@ -135,7 +133,7 @@ func (x *examination) compare(h Handler, shim, runsc string) Finding {
 }
 
 func checkHandlers(x *examination) []Finding {
-	return x.each(func(c Containerd) []Finding {
+	all := x.each(func(c Containerd) []Finding {
 		var all []Finding
 		var names []string
 		effective := map[string]bool{}
@@ -159,60 +157,10 @@ func checkHandlers(x *examination) []Finding {
 		}
 		return all
 	})
-}
-
-func checkPlatform(x *examination) []Finding {
-	return x.eachRunsc(func(c Containerd) []Finding {
-		var all []Finding
-		for _, h := range c.runsc() {
-			s := x.shimConfig(h)
-			switch platform := s.platform(); {
-			case s.err != nil:
-				all = append(all, Finding{Severity: Unknown, Found: fmt.Sprintf("runtime %s: its platform is not known, its runsc.toml was not read", h.Name), Evidence: []string{s.err.Error()}, Remedy: "See runsc-config."})
-			case platform == "kvm":
-				all = append(all, x.judgeKVM(h))
-			case platform == "" || platform == "systrap" || platform == "ptrace":
-				all = append(all, x.judgeSystrap(h, platform))
-			default:
-				all = append(all, Finding{Severity: Failure, Found: fmt.Sprintf("runtime %s: %q is no platform of runsc", h.Name, platform), Evidence: []string{s.path}})
-			}
-		}
-		return all
-	})
-}
-
-func (x *examination) judgeKVM(h Handler) Finding {
-	info, err := x.host.stat("/dev/kvm")
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && x.host.Live():
-		return Finding{Severity: Failure, Found: fmt.Sprintf("runtime %s: platform kvm, and there is no /dev/kvm", h.Name), Evidence: []string{err.Error()}}
-	case err != nil:
-		return Finding{Severity: Unknown, Found: fmt.Sprintf("runtime %s: /dev/kvm could not be looked at", h.Name), Evidence: []string{err.Error()}}
-	case info.Mode()&fs.ModeCharDevice == 0:
-		return Finding{Severity: Failure, Found: fmt.Sprintf("runtime %s: /dev/kvm is no device", h.Name), Evidence: []string{"/dev/kvm: " + info.Mode().String()}}
-	case !x.host.Live():
-		return Finding{Severity: Unknown, Found: fmt.Sprintf("runtime %s: whether /dev/kvm can be opened is known on the node only", h.Name)}
+	if x.options.RuntimeClasses != nil {
+		all = append(all, x.judgeClasses()...)
 	}
-	if err := unix.Access("/dev/kvm", unix.R_OK|unix.W_OK); err != nil {
-		return Finding{Severity: Failure, Found: fmt.Sprintf("runtime %s: /dev/kvm cannot be opened", h.Name), Evidence: []string{"/dev/kvm: " + err.Error()}}
-	}
-	return Finding{Severity: Info, Found: fmt.Sprintf("runtime %s: /dev/kvm is there", h.Name), Consequence: "Where virtualization is nested badly, runsc hangs nevertheless.", Remedy: "Compare with platform systrap."}
-}
-
-func (x *examination) judgeSystrap(h Handler, platform string) Finding {
-	if platform == "" {
-		platform = "the default"
-	}
-	const file = "/proc/sys/kernel/seccomp/actions_avail"
-	actions, err := x.host.text(file)
-	switch {
-	case err != nil:
-		return Finding{Severity: Unknown, Found: fmt.Sprintf("runtime %s: whether the kernel has seccomp is not known", h.Name), Evidence: []string{err.Error()}, Remedy: "Run on the node."}
-	case !strings.Contains(" "+string(actions), " trap"):
-		return Finding{Severity: Failure, Found: fmt.Sprintf("runtime %s: the kernel has no seccomp traps", h.Name), Evidence: []string{file + ": " + strings.TrimSpace(string(actions))}, Remedy: "Use a kernel with seccomp, or platform kvm."}
-	default:
-		return Finding{Severity: OK, Found: fmt.Sprintf("runtime %s: platform %s, and the kernel has seccomp", h.Name, platform)}
-	}
+	return all
 }
 
 // capSysResource is CAP_SYS_RESOURCE's bit.
@@ -228,20 +176,15 @@ func checkCapabilities(x *examination) []Finding {
 		if err != nil {
 			return []Finding{{Severity: Unknown, Found: c.name() + ": what it may do could not be read", Evidence: []string{err.Error()}}}
 		}
-		for line := range strings.Lines(string(text)) {
-			value, ok := strings.CutPrefix(line, "CapEff:")
-			if !ok {
-				continue
-			}
-			bits, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-			switch {
-			case err != nil:
-			case bits>>capSysResource&1 == 0:
-				return []Finding{{Severity: Warning, Found: c.name() + " has no CAP_SYS_RESOURCE", Evidence: []string{file + ": " + strings.TrimSpace(line)}}}
-			default:
-				return []Finding{{Severity: OK, Found: c.name() + " has CAP_SYS_RESOURCE"}}
-			}
+		value, _ := statusOf(text, "CapEff:")
+		bits, err := strconv.ParseUint(value, 16, 64)
+		switch {
+		case err != nil:
+			return []Finding{{Severity: Unknown, Found: c.name() + ": its status has no CapEff", Evidence: []string{file}}}
+		case bits>>capSysResource&1 == 0:
+			return []Finding{{Severity: Warning, Found: c.name() + " has no CAP_SYS_RESOURCE", Evidence: []string{file + ": CapEff: " + value}}}
+		default:
+			return []Finding{{Severity: OK, Found: c.name() + " has CAP_SYS_RESOURCE"}}
 		}
-		return []Finding{{Severity: Unknown, Found: c.name() + ": its status has no CapEff", Evidence: []string{file}}}
 	})
 }

@@ -68,6 +68,7 @@ func TestChecks(t *testing.T) {
 	started := func(ticks string) tree {
 		return tree{"/proc/stat": "cpu 1 2\nbtime 1700000000\n", "/proc/700/stat": "700 (a) b) S 1 700 700 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 " + ticks + " 1 1\n"}
 	}
+	yama := func(scope string) tree { return tree{"/proc/sys/kernel/yama/ptrace_scope": scope + "\n"} }
 	toml := func(text string) tree { return tree{"/etc/containerd/runsc.toml": text} }
 	for name, tc := range map[string]struct {
 		disk     tree
@@ -133,6 +134,17 @@ func TestChecks(t *testing.T) {
 		"kvm is a file":             {toml("[runsc_config]\nplatform = 'kvm'\n").with(tree{"/dev/kvm": "x"}), "platform", Failure, "no device"},
 		"no seccomp":                {tree{"/proc/sys/kernel/seccomp/actions_avail": "errno\n"}, "platform", Failure, "no seccomp traps"},
 		"seccomp is not known":      {tree{"/proc/sys/kernel/seccomp/actions_avail": "absent"}, "platform", Unknown, ""},
+		"kvm needs no ptrace":       {toml("[runsc_config]\nplatform = 'kvm'\n").with(tree{"/proc/sys/kernel/yama/ptrace_scope": "3\n"}), "platform", Unknown, "/dev/kvm"},
+		"no ptrace at all":          {yama("3"), "platform", Failure, "3 cannot be undone"},
+		"ptrace of the admin":       {yama("2"), "platform", Warning, "directfs"},
+		"ptrace of descendants":     {yama("1"), "platform", OK, ""},
+		"ptrace of the future":      {yama("4"), "platform", Unknown, "ptrace_scope"},
+		"ptrace cannot be read":     {tree{"/proc/sys/kernel/yama/ptrace_scope": "dir"}, "platform", Unknown, "ptrace_scope"},
+		"containerd is filtered":    {tree{"/proc/700/status": "NoNewPrivs:\t0\nSeccomp:\t2\n"}, "platform", Unknown, "Seccomp: 2"},
+		"no new privileges":         {tree{"/proc/700/status": "NoNewPrivs:\t1\nSeccomp:\t0\n"}, "platform", Unknown, "NoNewPrivs: 1"},
+		"status without seccomp":    {tree{"/proc/700/status": "NoNewPrivs:\t0\n"}, "platform", Unknown, "has no Seccomp:"},
+		"in a user namespace":       {tree{"/proc/700/uid_map": "0 100000 65536\n"}, "platform", Unknown, "a user namespace: 0 100000 65536"},
+		"whose users are not known": {tree{"/proc/700/uid_map": "absent"}, "platform", Unknown, "uid_map"},
 		"its platform is not known": {toml("[\n"), "platform", Unknown, ""},
 		"no capability":             {tree{"/proc/700/status": "CapEff:\t00000000a80425fb\n"}, "capabilities", Warning, "no CAP_SYS_RESOURCE"},
 		"no CapEff":                 {tree{"/proc/700/status": "Name:\tx\n"}, "capabilities", Unknown, ""},

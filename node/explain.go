@@ -52,9 +52,10 @@ func Explain(p Pod, events []Event, hits []Hit) Account {
 	first, ok := a.fromEvents(p, mine)
 	if ok && (first.Kind == Cause || first.Kind == Later) {
 		a.conclude(first)
-		return a
+	} else {
+		a.fromLogs(first, mine, hits)
 	}
-	a.fromLogs(first, mine, hits)
+	a.waits(mine)
 	return a
 }
 
@@ -109,16 +110,15 @@ func (a *Account) fromEvents(p Pod, mine []Event) (Match, bool) {
 			continue
 		}
 		m := Classify([]byte(e.Message))
-		line := fmt.Sprintf("event %s, %d times, last at %s: %s", e.Reason, e.times(), stamped(e.last()), printable([]byte(e.Message)))
 		switch {
 		case !found:
 			first, found = m, true
 			a.Class = m.Class
-			a.Evidence = slices.Insert(a.Evidence, 0, line)
+			a.Evidence = slices.Insert(a.Evidence, 0, e.line())
 		case first.Kind == Symptom && m.Known() && m.Kind != Symptom:
 			// What it follows from came before.
 			first, a.Class = m, m.Class
-			a.Evidence = slices.Insert(a.Evidence, 0, line)
+			a.Evidence = slices.Insert(a.Evidence, 0, e.line())
 		}
 	}
 	return first, found
@@ -129,6 +129,29 @@ var failures = []string{"FailedCreatePodSandBox", "FailedPodSandBoxStatus", "Fai
 
 // before are reasons of events of what a sandbox waits for.
 var before = []string{"FailedMount", "FailedAttachVolume", "FailedPrepareDynamicResources", "FailedScheduling"}
+
+// waits says what else the Pod waits for. The kubelet tries a sandbox only when its
+// volumes and devices are there: an event of those that is newer than the sandbox's
+// failure is what blocks now, and comes first.
+func (a *Account) waits(mine []Event) {
+	failed := slices.IndexFunc(mine, func(e Event) bool { return slices.Contains(failures, e.Reason) })
+	known := a.Known()
+	var now []string
+	for _, e := range mine {
+		switch {
+		case !slices.Contains(before, e.Reason):
+		case failed >= 0 && e.last().After(mine[failed].last()):
+			now = append(now, e.line())
+		case !known:
+			a.Notes = append(a.Notes, fmt.Sprintf("it may wait for something else: event %s: %s", e.Reason, printable([]byte(e.Message))))
+		}
+	}
+	if len(now) > 0 {
+		a.Evidence = slices.Concat(now, a.Evidence)
+		a.Notes = append(a.Notes, "the newest event is not of the sandbox: what it says blocks the Pod now; class and cause are those of the sandbox's last failure")
+		a.Remedy = "See to what the newest event says, first. Then: " + a.Remedy
+	}
+}
 
 // fromLogs looks for the cause in the node's logs, of these sandboxes first.
 func (a *Account) fromLogs(first Match, mine []Event, hits []Hit) {
@@ -157,11 +180,6 @@ func (a *Account) fromLogs(first Match, mine []Event, hits []Hit) {
 		a.Meaning = first.Meaning
 	}
 	a.Remedy = cmp.Or(first.Remedy, "Look at the events of the Pod: kubectl get events; they are kept for an hour.")
-	for _, e := range mine {
-		if slices.Contains(before, e.Reason) {
-			a.Notes = append(a.Notes, fmt.Sprintf("it may wait for something else: event %s: %s", e.Reason, printable([]byte(e.Message))))
-		}
-	}
 	if a.Node != "" && len(hits) == 0 {
 		a.Notes = append(a.Notes, "no log of the node was given; events of runsc never have the cause")
 	}

@@ -115,6 +115,11 @@ func (e Event) times() int {
 	return n
 }
 
+// line is the event as evidence.
+func (e Event) line() string {
+	return fmt.Sprintf("event %s, %d times, last at %s: %s", e.Reason, e.times(), stamped(e.last()), printable([]byte(e.Message)))
+}
+
 // of reports whether an event is about a Pod: about this uid, not only this name.
 func (e Event) of(p Pod) bool {
 	o := e.InvolvedObject

@@ -18,6 +18,7 @@ import (
 // doctorFlags are the flags of samepod doctor.
 type doctorFlags struct {
 	rootfs, config, args     string
+	runtimeClasses           string
 	failOn, output           string
 	verbose, noRun, logRules bool
 	every                    time.Duration
@@ -73,6 +74,7 @@ The exit code is 1 if something keeps Pods from starting, 2 if something that ma
 	flags.StringVar(&f.options.ContainerdVersion, "containerd-version", "", "what containerd --version prints, where it cannot be run")
 	flags.BoolVar(&f.noRun, "no-run", false, "run no binary of the node to ask for its version")
 	flags.StringArrayVar(&f.options.Logs, "logs", nil, "also classify this file or directory of the node; may be repeated")
+	flags.StringVar(&f.runtimeClasses, "runtimeclasses-file", "", "a `file` of kubectl get runtimeclasses -o yaml or json: does containerd have their handlers?")
 	flags.StringSliceVar(&f.options.Ignore, "ignore", nil, "leave out these checks")
 	flags.StringVar(&f.failOn, "fail-on", f.failOn, "the least severity that exits 1: failure or warning")
 	flags.StringVar(&f.output, "output", f.output, "text, json for machines, or line: one line of at most 80 bytes for node-problem-detector")
@@ -128,6 +130,15 @@ func (f *doctorFlags) examine(cmd *cobra.Command) (node.Report, error) {
 	}
 	if host.MayRun() && !f.noRun {
 		o.Ask = ask
+	}
+	if f.runtimeClasses != "" {
+		o.RuntimeClasses = func() ([]node.RuntimeClass, error) {
+			text, err := readRegular(f.runtimeClasses, mostConfiguration)
+			if err != nil {
+				return nil, fmt.Errorf("--runtimeclasses-file: %w", err)
+			}
+			return node.ParseRuntimeClasses(text)
+		}
 	}
 	o.Now = time.Now()
 	r, err := node.Examine(cmd.Context(), host, o)

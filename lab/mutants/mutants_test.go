@@ -338,6 +338,11 @@ var mutants = []struct {
 	{"the events of a Pod's predecessor are its own", "node/pod.go", "(o.UID == \"\" || o.UID == p.Metadata.UID)", "true", "TestExplain$"},
 	{"the containers of a dead sandbox are a new one", "node/explain.go", "(!known || ended) && ", "(!known || true) && ", "TestExplain$"},
 	{"the log of any sandbox explains any Pod", "node/explain.go", " || !slices.Contains(ids, h.Sandbox) })", " })", "TestExplain$"},
+	{"a handler that containerd ignores is a runtime", "node/runtimeclass.go", "configured[h.Name] || !h.Ignored", "true", "TestRuntimeClasses$"},
+	{"systrap works without ptrace", "node/platform.go", "Severity: Failure, Found: \"the kernel allows no ptrace at all\"", "Severity: OK, Found: \"\"", "TestChecks$"},
+	{"a confined containerd is right", "node/platform.go", "case value != \"0\":", "case false:", "TestChecks$"},
+	{"a volume that blocks now is not said", "node/explain.go", "e.last().After(mine[failed].last())", "false", "TestExplain$"},
+	{"links among logs are passed over in silence", "node/check_logs.go", "if links > 0 {", "if false {", "TestLogsCheck$"},
 	{"a cause that is not known exits 0", "cmd/samepod/explainstart.go", "if err == nil && !a.Known() {", "if false {", "TestScript/doctor$"},
 }
 
