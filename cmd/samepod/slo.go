@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,6 +31,8 @@ type gateFlags struct {
 	since      string
 	rule       gate.Rule
 	target     float64 // in percent
+	coverage   float64 // in percent
+	settle     time.Duration
 	wait       time.Duration
 	pods       int
 	poll       time.Duration
@@ -72,6 +71,8 @@ Exit codes: 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 nothing could be read.`,
 	flags.Float64Var(&f.rule.FalseFail, "false-fail", f.rule.FalseFail, "how often FAIL may be said although the target is met")
 	flags.Float64Var(&f.rule.Confidence, "confidence", f.rule.Confidence, "of PASS")
 	flags.IntVar(&f.rule.Sample, "min-sample", 0, "from how many Pods on PASS is also said if nothing contradicts the target, without proof; 0 for never")
+	flags.Float64Var(&f.coverage, "min-coverage", 90, "what share of the window a replica must have counted for a PASS, in percent")
+	flags.DurationVar(&f.settle, "settle", 150*time.Second, "how long after it is bound a Pod may become a failure: deadline and grace of samepod serve, a minute in which a quiet cluster tells nothing, and a scrape")
 	flags.DurationVar(&f.wait, "wait", 0, "look again for so long, until as many Pods are judged as planned or too many have failed")
 	flags.IntVar(&f.pods, "pods", 0, "with --wait: how many Pods are planned; 0 for as many as prove the target if none fails")
 	flags.DurationVar(&f.poll, "poll", 10*time.Second, "with --wait: time between two looks")
@@ -97,8 +98,12 @@ func (f *gateFlags) check() error {
 		return errors.New("--samepod: a replica is named twice, and would count twice")
 	case f.prometheus == "" && f.selector != "":
 		return errors.New("--selector: without effect; --prometheus is not given")
-	case f.window < time.Minute || f.window > 12*time.Hour:
-		return fmt.Errorf("--window: %v; allowed: 1m to 12h", f.window)
+	case !(f.coverage >= 0 && f.coverage <= 100):
+		return fmt.Errorf("--min-coverage: %v; allowed: 0 to 100", f.coverage)
+	case f.settle < time.Second || f.settle > time.Hour:
+		return fmt.Errorf("--settle: %v; allowed: 1s to 1h", f.settle)
+	case f.window < time.Minute || f.window <= f.settle || f.window > 12*time.Hour:
+		return fmt.Errorf("--window: %v; allowed: 1m to 12h, and longer than --settle, which is %v", f.window, f.settle)
 	case f.wait < 0:
 		return fmt.Errorf("--wait: %v; allowed: 0 or a positive duration", f.wait)
 	case f.pods < 0:
@@ -131,29 +136,6 @@ func repeated(urls []string) bool {
 	return len(seen) < len(urls)
 }
 
-// report is what the gate says.
-type report struct {
-	gate.Verdict
-	From     time.Time                  `json:"from"`
-	To       time.Time                  `json:"to"`
-	Covered  float64                    `json:"coveredSeconds"`
-	Before   before                     `json:"before"`
-	Excluded map[string]int             `json:"excluded"`
-	Causes   map[string]int             `json:"causes"`
-	Versions map[string]creation.Counts `json:"nodeVersions"`
-	Owners   int                        `json:"owners,omitempty"`
-	Nodes    []creation.Named           `json:"nodes,omitempty"`
-	Source   string                     `json:"source"`
-}
-
-// before is the window before, as long.
-type before struct {
-	creation.Counts
-	Covered float64 `json:"coveredSeconds"`
-	// Chance is how often chance alone makes the difference so large.
-	Chance float64 `json:"chance"`
-}
-
 // run answers once, or waits. The begin of the window stays where it was at the first
 // look: one that moves along would lose what has failed.
 func (f *gateFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
@@ -166,19 +148,24 @@ func (f *gateFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	until := time.Now().Add(f.wait)
 	for {
 		r, err := f.look(ctx, begin)
-		if err != nil {
-			return unanswered(err)
-		}
 		left := time.Until(until)
-		if f.wait == 0 || plan.Done(r.Failures, r.Pods) || left <= 0 {
+		switch {
+		case err != nil && left <= 0:
+			progress.end()
+			return unanswered(err)
+		case err == nil && (left <= 0 || plan.Done(r.Failures, r.Pods)):
 			progress.end()
 			return f.say(stdout, r)
 		}
-		progress.show(r, plan, left)
+		state := bar(r, plan)
+		if err != nil { // one look that fails is not the end of a wait
+			state = plain(err.Error())
+		}
+		progress.show(state, left)
 		select {
 		case <-ctx.Done():
 			progress.end()
-			return unanswered(fmt.Errorf("interrupted with %d Pods and %d failures", r.Pods, r.Failures))
+			return unanswered(fmt.Errorf("interrupted: %s", state))
 		case <-time.After(min(f.poll, left)):
 		}
 	}
@@ -199,7 +186,7 @@ func plausible(c creation.Counts) error {
 // look reads both windows and judges the second.
 func (f *gateFlags) look(ctx context.Context, begin time.Time) (report, error) {
 	now := time.Now()
-	read := f.readSamepods
+	var read reader = f.readSamepods
 	var sources []string
 	for _, replica := range f.samepods {
 		sources = append(sources, redacted(replica))
@@ -208,7 +195,7 @@ func (f *gateFlags) look(ctx context.Context, begin time.Time) (report, error) {
 	if f.prometheus != "" {
 		read, source = f.readPrometheus, redacted(f.prometheus)
 	}
-	w, err := read(ctx, begin, now)
+	w, err := f.settled(ctx, read, begin, now)
 	if err != nil {
 		return report{}, err
 	}
@@ -220,7 +207,8 @@ func (f *gateFlags) look(ctx context.Context, begin time.Time) (report, error) {
 		return report{}, err
 	}
 	return report{
-		Verdict: f.rule.Judge(w.Bad, w.Total()), From: begin, To: now, Covered: w.Covered,
+		Verdict: f.rule.Judge(w.Bad, w.Total()).Covered(w.Covered/now.Sub(begin).Seconds(), f.coverage/100),
+		From:    begin, To: now, Settled: now.Add(-f.settle), Covered: w.Covered,
 		Before:   before{past.Counts, past.Covered, gate.Worse(past.Bad, past.Total(), w.Bad, w.Total())},
 		Excluded: w.Excluded, Causes: w.Causes, Versions: w.NodeVersions, Owners: w.Owners, Nodes: w.Nodes, Source: source,
 	}, nil
@@ -243,70 +231,4 @@ func (f *gateFlags) say(w io.Writer, r report) error {
 		return nil
 	}
 	return &exitError{code: r.Answer.ExitCode(), error: errors.New(r.Answer.String())}
-}
-
-func (r report) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%v  %s\n\n", r.Answer, r.Why)
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	row := func(name string, format string, args ...any) {
-		fmt.Fprintf(t, "%s\t%s\n", plain(name), plain(fmt.Sprintf(format, args...)))
-	}
-	row("window", "%s to %s, %s", r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339), covered(r.Covered, r.To.Sub(r.From)))
-	row("Pods", "%d, of which %d failed: %s", r.Pods, r.Failures, rateOf(r.Pods, r.Failures))
-	row("bounds", "%.4f %% to %.4f %%, each with %g %% confidence; the target is %g %%", 100*r.LowerBound, 100*r.UpperBound, 100*r.Confidence, 100*r.Target)
-	row("to decide", "%d failures of %d Pods are a FAIL; no failure more up to %d Pods is a PASS", r.FailAt, r.Pods, r.PodsToPass)
-	if n := r.Before.Total(); n > 0 {
-		row("before", "%d Pods, of which %d failed: %s; chance makes it so much worse in %.2g of 1", n, r.Before.Bad, rateOf(n, r.Before.Bad), r.Before.Chance)
-	} else {
-		row("before", "nothing is known, %s", covered(r.Before.Covered, r.To.Sub(r.From)))
-	}
-	for _, v := range slices.Sorted(maps.Keys(r.Versions)) {
-		c := r.Versions[v]
-		row("on "+orUnknown(v), "%d Pods, of which %d failed: %s", c.Total(), c.Bad, rateOf(c.Total(), c.Bad))
-	}
-	for _, name := range byNumber(r.Causes) {
-		row("cause", "%s: %d", name, r.Causes[name])
-	}
-	for _, n := range r.Nodes[:min(len(r.Nodes), 5)] {
-		row("node", "%s: %d failed", n.Name, n.Bad)
-	}
-	if r.Owners > 0 {
-		row("owners", "%d controllers have failed Pods", r.Owners)
-	}
-	for _, name := range byNumber(r.Excluded) {
-		row("not counted", "%s: %d", name, r.Excluded[name])
-	}
-	_ = t.Flush() // into memory
-	return b.String()
-}
-
-// covered says how much of a window somebody counted.
-func covered(seconds float64, of time.Duration) string {
-	is := time.Duration(seconds * float64(time.Second)).Round(time.Second)
-	if of-is > max(of/100, 15*time.Second) {
-		return fmt.Sprintf("of which %v were counted", is)
-	}
-	return "all of it counted"
-}
-
-func rateOf(pods, failures int) string {
-	if pods == 0 {
-		return "no rate"
-	}
-	return fmt.Sprintf("%.4g %%", 100-100*float64(failures)/float64(pods))
-}
-
-func orUnknown(version string) string {
-	if version == "" {
-		return "unknown"
-	}
-	return version
-}
-
-// byNumber are the names, the largest number first.
-func byNumber(numbers map[string]int) []string {
-	names := slices.Sorted(maps.Keys(numbers))
-	slices.SortStableFunc(names, func(a, b string) int { return numbers[b] - numbers[a] })
-	return slices.DeleteFunc(names, func(name string) bool { return numbers[name] == 0 })
 }

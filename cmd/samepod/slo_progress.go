@@ -26,10 +26,14 @@ func newProgress(w io.Writer) *progress {
 	return p
 }
 
-func (p *progress) show(r report, plan gate.Plan, left time.Duration) {
+// bar is how much of the plan is done.
+func bar(r report, plan gate.Plan) string {
 	const width = 20
 	done := min(width*r.Pods/plan.Pods, width)
-	line := fmt.Sprintf("[%-*s] %d of %d Pods, %d failed", width, "####################"[:done], r.Pods, plan.Pods, r.Failures)
+	return fmt.Sprintf("[%-*s] %d of %d Pods, %d failed", width, "####################"[:done], r.Pods, plan.Pods, r.Failures)
+}
+
+func (p *progress) show(line string, left time.Duration) {
 	switch {
 	case p.terminal:
 		fmt.Fprintf(p.w, "\r%s, at most %v more \x1b[K", line, left.Round(time.Second))

@@ -46,9 +46,14 @@ func getJSON(ctx context.Context, from string, query url.Values, into any) error
 	return nil
 }
 
+// nothing is a window in which no Pod was judged.
+func nothing() creation.Window {
+	return creation.Window{NodeVersions: map[string]creation.Counts{}, Causes: map[string]int{}, Excluded: map[string]int{}}
+}
+
 // readSamepods adds up what replicas say: one counted at a time.
 func (f *gateFlags) readSamepods(ctx context.Context, from, to time.Time) (creation.Window, error) {
-	sum := creation.Window{NodeVersions: map[string]creation.Counts{}, Causes: map[string]int{}, Excluded: map[string]int{}}
+	sum := nothing()
 	nodes := map[string]int{}
 	for _, replica := range f.samepods {
 		var w creation.Window
@@ -84,8 +89,32 @@ func add(sum, more map[string]int) {
 
 // series is a line of Prometheus' answer to a range selector.
 type series struct {
-	Metric map[string]string    `json:"metric"`
-	Values [][2]json.RawMessage `json:"values"` // seconds, and the number as a string
+	Metric map[string]string `json:"metric"`
+	Values []sample          `json:"values"`
+}
+
+// sample is a number at a time.
+type sample struct {
+	at time.Time
+	n  int
+}
+
+// UnmarshalJSON reads seconds, and the number as a string.
+func (s *sample) UnmarshalJSON(text []byte) error {
+	var seconds float64
+	var number string
+	if err := json.Unmarshal(text, &[]any{&seconds, &number}); err != nil {
+		return err
+	}
+	value, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return err
+	}
+	if !(value >= 0 && value <= mostCounted) {
+		return fmt.Errorf("a counter of %s; allowed: 0 to %d", number, int(mostCounted))
+	}
+	s.at, s.n = time.UnixMilli(int64(seconds*1000)), int(value)
+	return nil
 }
 
 // lookBack is how long before a window samples are looked for, so that what a counter
@@ -95,7 +124,7 @@ const lookBack = 5 * time.Minute
 // readPrometheus reads the counters' samples and counts their rises itself: increase()
 // extrapolates, and would make 2.03 failures of two.
 func (f *gateFlags) readPrometheus(ctx context.Context, from, to time.Time) (creation.Window, error) {
-	w := creation.Window{NodeVersions: map[string]creation.Counts{}, Causes: map[string]int{}, Excluded: map[string]int{}}
+	w := nothing()
 	each := func(metric string, take func(labels map[string]string, rise int)) error {
 		all, err := f.query(ctx, metric, from, to)
 		if err != nil {
@@ -105,12 +134,7 @@ func (f *gateFlags) readPrometheus(ctx context.Context, from, to time.Time) (cre
 			return err
 		}
 		for _, s := range all {
-			rise, covered, err := s.rise(from)
-			if err != nil {
-				return fmt.Errorf("%s: %w", metric, err)
-			}
-			w.Covered = max(w.Covered, covered.Seconds())
-			take(s.Metric, rise)
+			take(s.Metric, s.rise(from))
 		}
 		if len(all) == 0 && metric == "creation_total" && to.After(time.Now().Add(-lookBack)) {
 			return fmt.Errorf("%s: no series samepod_pod_sandbox_creation_total{%s}; samepod serve has it with --creation-sli", redacted(f.prometheus), f.selector)
@@ -136,6 +160,11 @@ func (f *gateFlags) readPrometheus(ctx context.Context, from, to time.Time) (cre
 	for _, m := range []map[string]int{w.Causes, w.Excluded} {
 		maps.DeleteFunc(m, func(_ string, n int) bool { return n == 0 })
 	}
+	if err != nil {
+		return w, err
+	}
+	counting, err := f.query(ctx, "counting", from, to)
+	w.Covered = coverage(counting, from, to).Seconds()
 	return w, err
 }
 
@@ -181,12 +210,8 @@ func complete(metric string, all []series, to time.Time) error {
 	for _, s := range all {
 		results[s.Metric["result"]]++
 		for _, v := range s.Values {
-			var seconds float64
-			if err := json.Unmarshal(v[0], &seconds); err != nil {
-				return fmt.Errorf("%s: %w", metric, err)
-			}
-			if at := time.UnixMilli(int64(seconds * 1000)); at.After(last) {
-				last = at
+			if v.at.After(last) {
+				last = v.at
 			}
 		}
 	}
@@ -211,42 +236,19 @@ func redacted(text string) string {
 	return u.Redacted()
 }
 
-// rise is by how much a counter has grown since a time, exactly, and what part of the
-// time since then its samples cover. A counter that is smaller than before has begun
-// anew at zero. One whose first sample is later is counted from that sample on.
-func (s series) rise(since time.Time) (int, time.Duration, error) {
+// rise is by how much a counter has grown since a time, exactly. A counter that is
+// smaller than before has begun anew at zero. One whose first sample is later is
+// counted from that sample on.
+func (s series) rise(since time.Time) int {
 	rise, last := 0, -1
-	var first, end time.Time
 	for _, v := range s.Values {
-		var seconds float64
-		var text string
-		if err := json.Unmarshal(v[0], &seconds); err != nil {
-			return 0, 0, err
-		}
-		if err := json.Unmarshal(v[1], &text); err != nil {
-			return 0, 0, err
-		}
-		value, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return 0, 0, err
-		}
-		if !(value >= 0 && value <= mostCounted) {
-			return 0, 0, fmt.Errorf("a counter of %s; allowed: 0 to %d", text, int(mostCounted))
-		}
-		at, n := time.UnixMilli(int64(seconds*1000)), int(value)
-		if at.After(since) && last >= 0 {
-			if n < last {
+		if v.at.After(since) && last >= 0 {
+			if v.n < last {
 				last = 0
 			}
-			rise += n - last
+			rise += v.n - last
 		}
-		if last = n; first.IsZero() || !at.After(since) {
-			first = at
-		}
-		end = at
+		last = v.n
 	}
-	if first.Before(since) {
-		first = since
-	}
-	return rise, max(end.Sub(first), 0), nil
+	return rise
 }

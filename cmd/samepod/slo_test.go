@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,12 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/samepod/samepod/creation"
-	"github.com/samepod/samepod/creation/gate"
 )
 
-// replica answers /creation as a samepod does; its ledger has these outcomes, at a
-// time before now.
-func replica(t *testing.T, said ...outcomes) (*creationSLI, string) {
+// replica answers /creation as a samepod does that counted this share of each window; its
+// ledger has these outcomes, at a time before now.
+func replica(t *testing.T, counted float64, said ...outcomes) (*creationSLI, string) {
 	t.Helper()
 	s := &creationSLI{}
 	for _, o := range said {
@@ -32,7 +29,17 @@ func replica(t *testing.T, said ...outcomes) (*creationSLI, string) {
 			})
 		}
 	}
-	server := httptest.NewServer(s.handler(http.NotFoundHandler()))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		s.handler(http.NotFoundHandler()).ServeHTTP(answer, r)
+		var window creation.Window
+		if answer.Code != http.StatusOK || json.Unmarshal(answer.Body.Bytes(), &window) != nil {
+			http.Error(w, answer.Body.String(), answer.Code)
+			return
+		}
+		window.Covered = counted * window.To.Sub(window.From).Seconds()
+		_ = json.NewEncoder(w).Encode(window)
+	}))
 	t.Cleanup(server.Close)
 	return s, server.URL
 }
@@ -61,7 +68,7 @@ func TestGate(t *testing.T) {
 		said []outcomes
 		args []string
 		code int
-		want []string
+		want []string // the answer first
 	}{
 		{"all is well and few", []outcomes{{n: 200, ago: now, result: creation.Good}}, nil, 2, []string{"INCONCLUSIVE  2795 Pods more without a failure would be a PASS, 3 failures more now a FAIL", "200, of which 0 failed: 100 %", "before"}},
 		{"proof", []outcomes{{n: 3000, ago: now, result: creation.Good}}, nil, 0, []string{"PASS  the rate is at least 99.9"}},
@@ -75,13 +82,13 @@ func TestGate(t *testing.T) {
 			nil, 1,
 			[]string{"FAIL  3 or more failures of 200 Pods", "on containerd://2.2.2  5 Pods, of which 5 failed: 0 %", "on containerd://2.2.1  195 Pods", "cause                  runsc-boot-eof: 5", "deleted_early: 7", "400 Pods, of which 0 failed: 100 %; chance makes it so much worse in 0.004", "node-0: 3 failed", "owners                 1 controllers"},
 		},
-		{"nothing", nil, nil, 2, []string{"INCONCLUSIVE  no Pod was judged in the window", "nothing is known, of which 0s were counted"}},
+		{"nothing", nil, nil, 2, []string{"INCONCLUSIVE  no Pod was judged in the window", "nothing is known, all of it counted"}},
 		{"only before", []outcomes{{n: 5, ago: before, result: creation.Bad}}, nil, 2, []string{"INCONCLUSIVE  no Pod was judged", "5 Pods, of which 5 failed: 0 %"}},
 		{"another target", []outcomes{{n: 300, ago: now, result: creation.Good}}, []string{"--target", "99"}, 0, []string{"PASS  the rate is at least 99.0"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, url := replica(t, tc.said...)
-			_, other := replica(t)
+			_, url := replica(t, 1, tc.said...)
+			_, other := replica(t, 0)
 			code, out, stderr := gateOf(t, append([]string{"--samepod", url, "--samepod", other}, tc.args...)...)
 			if code != tc.code {
 				t.Errorf("exit code %d, want %d: %s", code, tc.code, stderr)
@@ -100,6 +107,59 @@ func TestGate(t *testing.T) {
 				t.Errorf("JSON: %d, %v\n%s", code, err, out)
 			}
 		})
+	}
+}
+
+// TestGateCoverage: where too little was counted there is no PASS, and every FAIL.
+func TestGateCoverage(t *testing.T) {
+	good, bad := outcomes{n: 3000, ago: 10 * time.Minute, result: creation.Good}, outcomes{n: 30, ago: 10 * time.Minute, result: creation.Bad}
+	for _, tc := range []struct {
+		counted float64
+		said    []outcomes
+		args    []string
+		code    int
+		want    string
+	}{
+		{0.91, []outcomes{good}, nil, 0, "PASS  the rate"},
+		{0.875, []outcomes{good}, nil, 2, "INCONCLUSIVE  87.5 % of the window was counted, and a PASS takes 90 %\n"},
+		{0.875, []outcomes{good}, []string{"--min-sample", "1", "--target", "99.9999"}, 2, "INCONCLUSIVE  87.5 %"},
+		{0.875, []outcomes{good}, []string{"--min-coverage", "87"}, 0, "PASS"},
+		{0, []outcomes{good}, nil, 2, "INCONCLUSIVE  0 % of the window"},
+		{0, []outcomes{good}, []string{"--min-coverage", "0"}, 0, "PASS"},
+		{0, []outcomes{good, bad}, nil, 1, "FAIL  "},
+		{0, nil, nil, 2, "INCONCLUSIVE  no Pod was judged"},
+	} {
+		_, url := replica(t, tc.counted, tc.said...)
+		if code, out, stderr := gateOf(t, append([]string{"--samepod", url}, tc.args...)...); code != tc.code || !strings.HasPrefix(out, tc.want) {
+			t.Errorf("%v of it, %v: %d, %s%s, want %s", tc.counted, tc.args, code, out, stderr, tc.want)
+		}
+	}
+}
+
+// TestGateSettles: good ones whose like may still fail are no proof, and what has failed
+// has.
+func TestGateSettles(t *testing.T) {
+	for _, tc := range []struct {
+		goodAgo, badAgo time.Duration
+		args            []string
+		want            string
+	}{
+		{4 * time.Minute, time.Second, nil, "3000, of which 30 failed"},
+		{time.Minute, time.Second, nil, "30, of which 30 failed"},
+		{time.Minute, time.Second, []string{"--settle", "30s"}, "3000, of which 30 failed"},
+		{time.Minute, time.Second, []string{"--since", time.Now().Add(-2 * time.Minute).Format(time.RFC3339)}, "0, of which 0 failed"}, // an upgrade of just now
+	} {
+		good, bad := outcomes{n: 2970, ago: tc.goodAgo, result: creation.Good, version: "v1"}, outcomes{n: 30, ago: tc.badAgo, result: creation.Bad, version: "v1"}
+		_, url := replica(t, 1, good, bad)
+		_, out, stderr := gateOf(t, append([]string{"--samepod", url}, tc.args...)...)
+		if got := strings.Join(strings.Fields(out), " "); !strings.Contains(got, " Pods "+tc.want) || strings.Contains(tc.want, "30 failed") && !strings.Contains(got, "on v1 "+strings.Replace(tc.want, ",", " Pods,", 1)) {
+			t.Errorf("good %v and bad %v ago, %v: no %q in\n%s%s", tc.goodAgo, tc.badAgo, tc.args, tc.want, out, stderr)
+		}
+	}
+	// Those of one version that are not settled yet are not told.
+	_, url := replica(t, 1, outcomes{n: 5, result: creation.Good, version: "v1"})
+	if code, out, _ := gateOf(t, "--samepod", url); code != 2 || strings.Contains(out, "v1") {
+		t.Errorf("%d\n%s", code, out)
 	}
 }
 
@@ -127,6 +187,10 @@ func TestGateUnanswered(t *testing.T) {
 		{[]string{"--target", "NaN"}, "--target: NaN; allowed"},
 		{[]string{"--target", "100"}, "--target: 1; allowed: 0.5 to 0.9999999"},
 		{[]string{"--window", "13h"}, "--window: 13h0m0s; allowed: 1m to 12h"},
+		{[]string{"--window", "2m"}, "--window: 2m0s; allowed: 1m to 12h, and longer than --settle, which is 2m30s"},
+		{[]string{"--settle", "0s"}, "--settle: 0s; allowed: 1s to 1h"},
+		{[]string{"--min-coverage", "101"}, "--min-coverage: 101; allowed: 0 to 100"},
+		{[]string{"--min-coverage", "NaN"}, "--min-coverage: NaN; allowed: 0 to 100"},
 		{[]string{"--window", "1x"}, `--window: "1x"; allowed: a duration`},
 		{[]string{"--since", "yesterday"}, `--since: "yesterday"; allowed: a time as in RFC 3339`},
 		{[]string{"--since", time.Now().Add(time.Hour).Format(time.RFC3339)}, "within the last 12h"},
@@ -141,150 +205,9 @@ func TestGateUnanswered(t *testing.T) {
 	}
 }
 
-// TestGateHostile: what answers for Prometheus or for samepod may say anything; none of
-// it is a PASS.
-func TestGateHostile(t *testing.T) {
-	const good, bad = `{"metric":{"result":"good"},"values":[[%d,"0"],[%d,"5000"]]}`, `{"metric":{"result":"bad"},"values":[[%d,"0"],[%d,"%s"]]}`
-	begin, now := time.Now().Add(-time.Hour).Unix(), time.Now().Unix()
-	matrix := func(result string) string {
-		return `{"status":"success","data":{"resultType":"matrix","result":[` + result + `]}}`
-	}
-	both := func(end int64, value string) string {
-		return matrix(fmt.Sprintf(good+","+bad, begin, end, begin, end, value))
-	}
-	for name, tc := range map[string]struct {
-		answer string
-		want   string
-	}{
-		"no number":           {both(now, "NaN"), "a counter of NaN"},
-		"below zero":          {both(now, "-7"), "a counter of -7"},
-		"without end":         {both(now, "+Inf"), "a counter of +Inf"},
-		"huge":                {both(now, "1e18"), "a counter of 1e18"},
-		"hours old":           {both(now-1800, "0"), "the last sample is 30m"},
-		"no bad ones":         {matrix(fmt.Sprintf(good, begin, now)), "1 series of good ones, and 0 of bad ones"},
-		"no good ones":        {matrix(fmt.Sprintf(bad, begin, now, "0")), "0 series of good ones, and 1 of bad ones"},
-		"not whole":           {strings.Replace(both(now, "0"), `"data"`, `"warnings":["store \u001b[2J is down"],"data"`, 1), "the answer is not whole: store [2J is down"},
-		"an error":            {`{"status":"error","error":"x"}`, `status "error"`},
-		"something else":      {`{}`, `status ""`},
-		"no time":             {matrix(`{"metric":{"result":"good"},"values":[["x","1"]]},{"metric":{"result":"bad"}}`), "cannot unmarshal"},
-		"a number of no text": {matrix(fmt.Sprintf(`{"metric":{"result":"good"},"values":[[%d,1]]},{"metric":{"result":"bad"}}`, now)), "cannot unmarshal"},
-	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tc.answer) }))
-		if code, out, stderr := gateOf(t, "--prometheus", server.URL); code != 3 || out != "" || !strings.Contains(stderr, tc.want) || strings.Contains(stderr, "\x1b") {
-			t.Errorf("%s: %d, %q, %s", name, code, out, stderr)
-		}
-		server.Close()
-	}
-	for name, counts := range map[string]string{"below zero": `"good":5000,"bad":-3`, "huge": `"good":1,"bad":9000000000000000000`, "another window": `"from":"2026-01-01T00:00:00Z","good":5000`} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprintf(w, `{"from":%q,"to":%q,%s}`, r.URL.Query().Get("from"), r.URL.Query().Get("to"), counts)
-		}))
-		if code, out, stderr := gateOf(t, "--samepod", strings.Replace(server.URL, "http://", "http://me:hunter2@", 1)); code != 3 || out != "" || strings.Contains(stderr, "hunter2") {
-			t.Errorf("%s: %d, %q, %s", name, code, out, stderr)
-		}
-		server.Close()
-	}
-	// The most that is taken is still computed with.
-	most := gate.Rule{Target: 0.9999999, FalseFail: 1e-6, Confidence: 0.999999}
-	for _, failures := range []int{0, 1, mostCounted} {
-		if v := most.Judge(failures, 2*mostCounted); (v.Answer == gate.Fail) != (failures == mostCounted) || math.IsNaN(v.LowerBound+v.UpperBound) {
-			t.Errorf("%+v", v)
-		}
-	}
-}
-
-// TestGateWaits: it looks again until the plan is done, and shows how far it is.
-func TestGateWaits(t *testing.T) {
-	s, _ := replica(t, outcomes{n: 10, result: creation.Good})
-	asked := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked++; asked == 3 { // a look is two questions
-			for range 40 {
-				s.ledger.Add(creation.Outcome{Generation: 1, Result: creation.Good, At: time.Now()})
-			}
-		}
-		s.handler(http.NotFoundHandler()).ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	code, out, stderr := gateOf(t, "--samepod", server.URL, "--wait", "1h", "--pods", "50", "--poll", "1s", "--window", "1m")
-	if code != 2 || !strings.Contains(out, "50, of which 0 failed") {
-		t.Errorf("%d\n%s", code, out)
-	}
-	if want := "[####                ] 10 of 50 Pods, 0 failed, at most "; !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 2 {
-		t.Errorf("progress: %q", stderr)
-	}
-	// Enough failures for the whole plan end it at once.
-	_, url := replica(t, outcomes{n: 9, result: creation.Bad})
-	if code, _, stderr := gateOf(t, "--samepod", url, "--wait", "1h", "--window", "1m"); code != 1 || strings.Contains(stderr, "of 2995") {
-		t.Errorf("%d %s", code, stderr)
-	}
-}
-
-// prometheusOf answers range selectors with these samples: seconds before now, and the value.
-func prometheusOf(t *testing.T, all map[string][][2]float64) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		query := r.URL.Query().Get("query")
-		end, _ := strconv.ParseFloat(r.URL.Query().Get("time"), 64)
-		length, _ := strconv.Atoi(strings.TrimSuffix(query[strings.Index(query, "[")+1:], "s]"))
-		now := float64(time.Now().Unix())
-		var result []map[string]any
-		for name, samples := range all {
-			metric, labels, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
-			if !strings.HasPrefix(query, "samepod_pod_sandbox_"+metric+"{") {
-				continue
-			}
-			set := map[string]string{}
-			for l := range strings.SplitSeq(labels, ",") {
-				k, v, _ := strings.Cut(l, "=")
-				set[k] = v
-			}
-			var values [][2]any
-			for _, s := range samples {
-				if at := now - s[0]; at <= end && at > end-float64(length) {
-					values = append(values, [2]any{at, fmt.Sprint(s[1])})
-				}
-			}
-			if values != nil {
-				result = append(result, map[string]any{"metric": set, "values": values})
-			}
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "matrix", "result": result}})
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-// TestGatePrometheus: rises are counted exactly, across restarts, and from the first
-// sample where there is none before the window.
-func TestGatePrometheus(t *testing.T) {
-	url := prometheusOf(t, map[string][][2]float64{
-		"creation_total{result=good,instance=a}":                     {{7000, 50}, {3700, 100}, {3500, 110}, {60, 200}},
-		"creation_total{result=bad,instance=a}":                      {{7000, 0}, {3700, 1}, {3500, 1}, {60, 1}},
-		"creation_total{result=good,instance=b}":                     {{3000, 7}, {2000, 17}, {1000, 2}, {60, 12}}, // first seen late, and restarted
-		"creation_total{result=bad,instance=b}":                      {{3000, 0}, {1000, 0}, {60, 3}},
-		"creation_by_node_version_total{result=bad,node_version=v2}": {{3700, 0}, {60, 3}},
-		"creation_failures_total{cause=timeout}":                     {{3700, 0}, {60, 3}},
-		"creation_failures_total{cause=unknown}":                     {{3700, 0}, {60, 0}},
-		"excluded_total{reason=volume}":                              {{3700, 4}, {60, 6}},
-	})
-	code, out, stderr := gateOf(t, "--prometheus", url, "--selector", `namespace="gateway"`)
-	if code != 1 {
-		t.Errorf("%d %s", code, stderr)
-	}
-	for _, want := range []string{"125, of which 3 failed: 97.6 %", "on v2      3 Pods, of which 3 failed", "timeout: 3", "volume: 2", "51 Pods, of which 1 failed"} {
-		if !strings.Contains(strings.Join(strings.Fields(out), " "), strings.Join(strings.Fields(want), " ")) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
-	if strings.Contains(out, "unknown: 0") {
-		t.Error("what did not rise is told")
-	}
-}
-
 // TestCreationPage: the window is asked for exactly, or not at all.
 func TestCreationPage(t *testing.T) {
-	_, url := replica(t)
+	_, url := replica(t, 1)
 	for query, want := range map[string]int{
 		"": 400, "from=2026-01-01T00:00:00Z": 400, "from=2026-01-01T00:00:00Z&to=yesterday": 400, "from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z": 400,
 		"from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00.5Z": 200,

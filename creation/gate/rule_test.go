@@ -94,6 +94,24 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestCovered: too little of a window takes a PASS away, and nothing else.
+func TestCovered(t *testing.T) {
+	for _, tc := range []struct {
+		is           Answer
+		share, least float64
+		want         Answer
+		why          string
+	}{
+		{Pass, 1, 0.9, Pass, ""}, {Pass, 0.9, 0.9, Pass, ""}, {Pass, 0, 0, Pass, ""}, {Fail, 0, 0.9, Fail, ""}, {Inconclusive, 0, 0.9, Inconclusive, ""},
+		{Pass, 0.5, 0.9, Inconclusive, "50 % of the window was counted, and a PASS takes 90 %"},
+	} {
+		v := Verdict{Answer: tc.is, Proven: tc.is == Pass}.Covered(tc.share, tc.least)
+		if v.Answer != tc.want || v.Proven != (tc.want == Pass) || v.Why != tc.why {
+			t.Errorf("%v of %v and %v: %+v", tc.is, tc.share, tc.least, v)
+		}
+	}
+}
+
 func TestWorse(t *testing.T) {
 	for _, tc := range []struct {
 		k1, n1, k2, n2 int

@@ -89,6 +89,17 @@ func (r Rule) Judge(failures, pods int) Verdict {
 	return v
 }
 
+// Covered is the verdict where only a share of the window was counted, of which least
+// is wanted. In the rest anything may have failed, so a PASS is none; failures that
+// were seen stay what they are.
+func (v Verdict) Covered(share, least float64) Verdict {
+	if v.Answer == Pass && share < least {
+		v.Answer, v.Proven = Inconclusive, false
+		v.Why = fmt.Sprintf("%s of the window was counted, and a PASS takes %s", percent(share), percent(least))
+	}
+	return v
+}
+
 // Plan is a number of Pods to wait for. Fixing it before the first look is what makes
 // waiting honest.
 type Plan struct {

@@ -285,6 +285,9 @@ var mutants = []struct {
 	{"failures that nobody has are none", "cmd/samepod/slo_read.go", "results[creation.Bad.String()]; good != bad {", "results[creation.Bad.String()]; false && good != bad {", "TestGateHostile$"},
 	{"part of an answer is all of it", "cmd/samepod/slo_read.go", "case len(answer.Warnings) > 0:", "case false:", "TestGateHostile$"},
 	{"less than none failed", "cmd/samepod/slo.go", "if c.Good < 0 || c.Good > mostCounted || c.Bad < 0 || c.Bad > mostCounted {", "if false {", "TestGateHostile$"},
+	{"a PASS where nobody counted", "creation/gate/verdict.go", "v.Answer == Pass && share < least", "false", "TestCovered$"},
+	{"a replica that does not count covers the window", "cmd/samepod/slo_window.go", "a.n == 1 && b.n == 1 && ", "", "TestCoverage$"},
+	{"what is good at once outruns what fails later", "cmd/samepod/slo_window.go", "w.Good = early.Good", "_ = early.Good", "TestGateSettles$"},
 	{"what cannot be read is a FAIL", "cmd/samepod/slo.go", "&exitError{code: 3, error: err}", "&exitError{code: 1, error: err}", "TestGateUnanswered$"},
 	{"a secret writes YAML", "envoy/secret.go", "strings.HasPrefix(s, \"/\") && plainText.MatchString(s)", "strings.HasPrefix(s, \"/\")", "TestBadSecrets$"},
 
