@@ -489,7 +489,7 @@ var elsewhere = map[string]struct{ test, why string }{
 	"6.40": {"", "agent-sandbox"},
 	"6.43": {"identity/sandbox TestFreshness", "a watch that tells nothing any more"},
 	"6.45": {"identity/sandbox TestConfirm", "versions are compared within one kind"},
-	"6.47": {"", "what samepod may read, and kinds that are not installed, are a matter of the source"},
+	"6.47": {"lab TestMissingKinds", "kinds that are not installed; what samepod may read is proved by the chart's tests"},
 	"6.48": {"lab TestCORS", "preflight"},
 	"6.49": {"lab TestAcceptance", "control headers of the caller's"},
 	"6.50": {"identity/sandbox TestConfirm", "replicas share the pin on the object, and may differ for as long as their watches do"},
