@@ -35,7 +35,7 @@ func TestMissingKinds(t *testing.T) {
 	ask := func() call { return g.send(g.envoy, "box", "X-Sandbox-ID", "box", "X-Sandbox-Namespace", "engines") }
 	says(g.samepod, "sandboxes")
 	checkProblem(t, "no kind", ask(), 404, "unknown-sandbox", false)
-	if out, code := g.cli(lab.UserSamepod, "audit"); code != 0 || !strings.Contains(out, "0 addresses") {
+	if out, code := g.cli(lab.UserSamepod, "audit"); code != 2 || !strings.Contains(out, "nothing to audit") {
 		t.Errorf("an audit of no kinds: exit code %d\n%s", code, out)
 	}
 	if out, code := g.cli(lab.UserSamepod, "pin", "get", "engines/box"); code == 0 || !strings.Contains(out, "no such sandbox") {

@@ -164,6 +164,9 @@ func (k *Kube) bind(ctx context.Context, name string, rules []rbacv1.PolicyRule,
 // GrantEngines gives a user these verbs on the engines' kinds, beside what it may do to
 // Pods: get, list and watch, and patch where pins are kept on the objects.
 func (k *Kube) GrantEngines(ctx context.Context, user string, verbs ...string) error {
+	if user != UserSamepod && user != UserReader { // it would be a verb
+		return fmt.Errorf("user %q: allowed: %s, %s", user, UserSamepod, UserReader)
+	}
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{opensandboxVersion.Group}, Resources: []string{"batchsandboxes", "pools"}, Verbs: verbs},
 		{APIGroups: []string{agentGroup}, Resources: []string{"sandboxes"}, Verbs: verbs},

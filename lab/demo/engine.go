@@ -43,7 +43,7 @@ func newEngineWorld(ctx context.Context, l *lab.Lab, dialect string) (*engineWor
 	if err := c.kube.InstallCRDs(ctx, lab.CRDBatchSandboxes, lab.CRDPools, lab.CRDSandboxes); err != nil {
 		return nil, err
 	}
-	if err := c.kube.GrantEngines(ctx, "get", "list", "watch", "patch"); err != nil {
+	if err := c.kube.GrantEngines(ctx, lab.UserSamepod, "get", "list", "watch", "patch"); err != nil {
 		return nil, err
 	}
 	if dialect == "opensandbox" {
